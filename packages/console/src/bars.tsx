@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { WebhookStats } from "../../client/src/client.ts";
 import { attemptBars, type Size } from "./chart-points.ts";
 
@@ -24,13 +25,21 @@ export function Sparkline({ stats }: { stats: WebhookStats }) {
       <span class="fine" aria-hidden="true">
         {stats.attempts === stats.succeeded
           ? stats.attempts.toLocaleString()
-          : `${stats.attempts - stats.succeeded} failed`}
+          : `${stats.attempts - stats.succeeded} of ${stats.attempts} failed`}
       </span>
     </span>
   );
 }
 
-export function Bars({ buckets, size, label }: { buckets: Buckets; size: Size; label: string }) {
+interface BarsProps {
+  buckets: Buckets;
+  size: Size;
+  label: string;
+  /** Drawn behind the bars. */
+  children?: ComponentChildren;
+}
+
+export function Bars({ buckets, size, label, children }: BarsProps) {
   const { bars, baseline } = attemptBars(buckets, size);
   return (
     <svg
@@ -40,6 +49,7 @@ export function Bars({ buckets, size, label }: { buckets: Buckets; size: Size; l
       viewBox={`0 0 ${size.width} ${size.height}`}
       preserveAspectRatio="none"
     >
+      {children}
       {bars.map(({ succeeded, failed }, index) => {
         const bucket = buckets[index];
         return (

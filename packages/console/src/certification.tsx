@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Certification as Report, WebhookRef } from "../../client/src/client.ts";
 import { Badge, ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
 import { ConfirmDialog } from "./dialog.tsx";
-import { healthHref, withQuery } from "./route.ts";
+import { certificationHref, withQuery } from "./route.ts";
 import { duration } from "./time.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { checkMeanings } from "./vocabulary.ts";
@@ -42,7 +42,7 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
           act={async (client) => {
             const { id } = await client.certifyWebhook(webhookRef);
             setOpen(false);
-            location.hash = withQuery(healthHref(webhookRef.projectId, webhookRef.webhookId), { certification: id });
+            location.hash = withQuery(certificationHref(webhookRef.projectId, webhookRef.webhookId), { id });
           }}
           onClose={() => setOpen(false)}
         >
@@ -76,7 +76,7 @@ function ReportContent({ report: { status, passed, created_at, checks } }: { rep
   const failedCount = checks.filter((check) => !check.passed).length;
   return (
     <>
-      <p role="status">
+      <p role="status" class="facts">
         {status === "running" && <Badge tone="warning">running: up to half a minute</Badge>}
         {status === "unfinished" && <Badge tone="bad">not finished: certify again</Badge>}
         {status === "finished" && passed && <Badge tone="good">passed</Badge>}

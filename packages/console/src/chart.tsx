@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { WebhookStats } from "../../client/src/client.ts";
 import { Bars, type Buckets, summaryOf, timeOf } from "./bars.tsx";
@@ -15,9 +16,12 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
   const minutes = stats.bucket_seconds / 60;
   const period = minutes < 60 ? `${minutes} min` : `${minutes / 60} h`;
   const { max } = attemptBars(buckets, LARGE);
+  const quarters = [0, 1, 2, 3].map((quarter) => buckets[Math.floor((quarter * buckets.length) / 4)]?.start ?? since);
   const axis = (
     <p class="axis fine" aria-hidden="true">
-      <span>{timeOf(since)}</span>
+      {quarters.map((start) => (
+        <span key={start}>{timeOf(start)}</span>
+      ))}
       <span>now</span>
     </p>
   );
@@ -25,33 +29,38 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
     <div class="charts">
       <figure aria-labelledby={`${id}-attempts`}>
         <figcaption id={`${id}-attempts`}>
-          Attempts per {period}: <span class="key good">▲ succeeded (at most {max.succeeded})</span>{" "}
-          <span class="key bad">▼ failed (at most {max.failed})</span>
+          Attempts per {period}: <span class="key good">▲ succeeded</span> <span class="key bad">▼ failed</span>
         </figcaption>
-        <Bars buckets={buckets} size={LARGE} label={`Attempts per ${period}: ${summaryOf(stats)}`} />
+        <Plot top={String(max.succeeded)} bottom={String(max.failed)}>
+          <Bars buckets={buckets} size={LARGE} label={`Attempts per ${period}: ${summaryOf(stats)}`}>
+            <Grid />
+          </Bars>
+        </Plot>
         {axis}
       </figure>
       {response_ms && (
         <figure aria-labelledby={`${id}-times`}>
           <figcaption id={`${id}-times`}>
-            Response time, up to {duration(slowestMs)}: <span class="key">━ median</span>{" "}
-            <span class="key">┅ 95 % are faster</span>
+            Response time: <span class="key">━ median</span> <span class="key">┅ 95 % are faster</span>
           </figcaption>
-          <svg
-            class="lines"
-            role="img"
-            aria-label={`Response time per ${period}: median ${duration(response_ms.p50)}, 95 % within ${duration(response_ms.p95)}`}
-            viewBox={`0 0 ${LARGE.width} ${LARGE.height}`}
-            preserveAspectRatio="none"
-          >
-            {(["p95_ms", "p50_ms"] as const).map((name) =>
-              linesThrough(
-                buckets.map((bucket) => bucket[name]),
-                slowestMs,
-                LARGE,
-              ).map((points) => <polyline key={name + points} class={name} points={points} />),
-            )}
-          </svg>
+          <Plot top={duration(slowestMs)} bottom="0">
+            <svg
+              class="lines"
+              role="img"
+              aria-label={`Response time per ${period}: median ${duration(response_ms.p50)}, 95 % within ${duration(response_ms.p95)}`}
+              viewBox={`0 0 ${LARGE.width} ${LARGE.height}`}
+              preserveAspectRatio="none"
+            >
+              <Grid />
+              {(["p95_ms", "p50_ms"] as const).map((name) =>
+                linesThrough(
+                  buckets.map((bucket) => bucket[name]),
+                  slowestMs,
+                  LARGE,
+                ).map((points) => <polyline key={name + points} class={name} points={points} />),
+              )}
+            </svg>
+          </Plot>
           {axis}
         </figure>
       )}
@@ -62,6 +71,26 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
     </div>
   );
 }
+
+interface PlotProps {
+  /** The values at the ends of the vertical axis. */
+  top: string;
+  bottom: string;
+  children: ComponentChildren;
+}
+
+const Plot = ({ top, bottom, children }: PlotProps) => (
+  <div class="plot">
+    {children}
+    <p class="scale fine" aria-hidden="true">
+      <span>{top}</span>
+      <span>{bottom}</span>
+    </p>
+  </div>
+);
+
+/** Lines at each quarter of the time and at half of the height. */
+const Grid = () => <path class="grid" d="M0 0V120M180 0V120M360 0V120M540 0V120M0 60H720" />;
 
 function StatsTable({ buckets }: { buckets: Buckets }) {
   const rows = buckets.filter(({ attempts }) => attempts > 0);

@@ -48,17 +48,26 @@ export function WebhookBadge({ webhook: { enabled, disabled_reason, suspended_at
   if (suspended_at !== undefined) return <Badge tone="bad">project suspended</Badge>;
   if (enabled) return <Badge tone="good">enabled</Badge>;
   if (disabled_reason === null) return <Badge tone="bad">disabled</Badge>;
-  return <Badge tone="bad">{disabledReasons[disabled_reason]?.badge ?? `disabled: ${disabled_reason}`}</Badge>;
+  const { badge, tone } = disabledReasons[disabled_reason] ?? { badge: `disabled: ${disabled_reason}`, tone: "bad" };
+  return <Badge tone={tone}>{badge}</Badge>;
 }
 
-export function Events({ names }: { names: WebhookEventName[] }) {
+/** @param max the rest is a number with a tooltip; default: all are shown */
+export function Events({ names, max = names.length }: { names: WebhookEventName[]; max?: number }) {
+  const hidden = names.slice(max);
   return (
     <span class="events">
-      {names.map((name) => (
+      {names.slice(0, max).map((name) => (
         <code class="chip" key={name}>
           {name}
         </code>
       ))}
+      {hidden.length > 0 && (
+        <span class="chip" title={hidden.join(", ")}>
+          +{hidden.length}
+          <span class="visually-hidden">: {hidden.join(", ")}</span>
+        </span>
+      )}
     </span>
   );
 }

@@ -97,7 +97,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
           </label>
         )}
         {isAdmin && selection.chosen.length > 0 && (
-          <button type="button" class="primary small" onClick={resend}>
+          <button type="button" class="plain small" onClick={resend}>
             Resend {selection.chosen.length}
           </button>
         )}
@@ -112,7 +112,11 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
       {!isLoaded && !error && <Skeleton rows={5} />}
       {isLoaded && shown.length === 0 && (
         <EmptyState title={emptyTitle(isFiltered, loadMore !== undefined)}>
-          {isFiltered ? <a href={href}>Clear filters</a> : "Deliveries appear here when a deployment event occurs."}
+          {isFiltered ? (
+            <a href={href}>Clear filters</a>
+          ) : (
+            "Deliveries appear here when a deployment event occurs and a webhook subscribes to it."
+          )}
         </EmptyState>
       )}
       {shown.length > 0 && (

@@ -137,7 +137,7 @@ function DeploymentItem({ projectId, deployment }: { projectId: string; deployme
           <code>{id}</code>
         </h3>
         <CopyButton text={id} label="Copy id" />
-        {durationMs !== null && <span class="fine">took {elapsed(durationMs)}</span>}
+        {durationMs !== null && <span class="fine unit">took {elapsed(durationMs)}</span>}
         <a class="end" href={withQuery(projectDeliveriesHref(projectId), { deployment_id: id })}>
           Deliveries
         </a>
@@ -159,7 +159,7 @@ function StepItem({ event, sincePreviousMs }: DeploymentStep) {
       <details>
         <summary>
           <code>{event.event}</code> <Time at={event.timestamp} />
-          {sincePreviousMs !== null && <span class="fine"> +{elapsed(sincePreviousMs)}</span>}
+          {sincePreviousMs !== null && <span class="fine unit"> +{elapsed(sincePreviousMs)}</span>}
           {delayMs > LATE_MS && <span class="chip">received {approximate(delayMs / 1000)} later</span>}
           {detail !== undefined && <span class="detail-text">{detail}</span>}
         </summary>

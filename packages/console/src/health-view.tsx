@@ -1,5 +1,4 @@
 import type { Webhook, WebhookInList, WebhookRef, WebhookStats } from "../../client/src/client.ts";
-import { Certification } from "./certification.tsx";
 import { StatsCharts } from "./chart.tsx";
 import { ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
 import { Age, type Health, HealthBadge } from "./health.tsx";
@@ -15,12 +14,11 @@ const STATS_INTERVAL_MS = 60_000;
 interface HealthViewProps {
   webhook: Webhook;
   webhookRef: WebhookRef;
-  isAdmin: boolean;
   query: Query;
 }
 
-/** A webhook's health: its state, its statistics and the certification of its receiver. */
-export function HealthView({ webhook, webhookRef, isAdmin, query }: HealthViewProps) {
+/** A webhook's health: its state and its statistics. */
+export function HealthView({ webhook, webhookRef, query }: HealthViewProps) {
   const { projectId, webhookId } = webhookRef;
   const window = query.window === "7d" ? "7d" : "24h";
   const href = healthHref(projectId, webhookId);
@@ -49,7 +47,6 @@ export function HealthView({ webhook, webhookRef, isAdmin, query }: HealthViewPr
       <ErrorMessage error={error} />
       {stats === undefined && !error && <Skeleton rows={5} />}
       {stats && <Statistics stats={stats} />}
-      <Certification webhookRef={webhookRef} isAdmin={isAdmin} certificationId={query.certification} />
     </section>
   );
 }

@@ -50,7 +50,15 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
           revealedSecrets.set(id, secret);
           reload();
           show(
-            <SecretDialog title="The webhook's signing secret" label="Secret" secret={secret} onClose={close}>
+            <SecretDialog
+              title="The webhook's signing secret"
+              label="Secret"
+              secret={secret}
+              onClose={() => {
+                close();
+                location.hash = webhookHref(projectId, id);
+              }}
+            >
               <p class="fine">
                 The receiver uses it to verify deliveries.{" "}
                 <a href={verifyHref(projectId, id)}>Show code with this secret</a>
@@ -105,7 +113,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
                 <a href={webhookHref(projectId, webhook.id)}>{webhook.url}</a>
               </td>
               <td>
-                <Events names={webhook.events} />
+                <Events names={webhook.events} max={2} />
               </td>
               <td>
                 <HealthBadge webhook={webhook} />

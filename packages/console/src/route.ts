@@ -4,7 +4,7 @@
 export type Query = Record<string, string>;
 
 export type ProjectView = "webhooks" | "deliveries" | "events";
-export type WebhookView = "deliveries" | "health" | "verify";
+export type WebhookView = "deliveries" | "health" | "certification" | "verify";
 
 export type Route =
   | { name: "projects" }
@@ -26,7 +26,7 @@ export type Route =
 const uuid = "([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})";
 const project = new RegExp(`^#/projects/${uuid}(?:/(deliveries|events))?$`);
 const section = new RegExp(`^#/projects/${uuid}/(access|audit)$`);
-const webhook = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}(?:/(health|verify))?$`);
+const webhook = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}(?:/(health|certification|verify))?$`);
 const delivery = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}/deliveries/${uuid}$`);
 
 /** Parses an address. Only UUIDs are accepted as ids, so that a crafted link cannot reach another path of the API. */
@@ -68,6 +68,8 @@ export const accessHref = (projectId: string) => `${projectHref(projectId)}/acce
 export const projectAuditHref = (projectId: string) => `${projectHref(projectId)}/audit`;
 export const webhookHref = (projectId: string, webhookId: string) => `${projectHref(projectId)}/webhooks/${webhookId}`;
 export const healthHref = (projectId: string, webhookId: string) => `${webhookHref(projectId, webhookId)}/health`;
+export const certificationHref = (projectId: string, webhookId: string) =>
+  `${webhookHref(projectId, webhookId)}/certification`;
 export const verifyHref = (projectId: string, webhookId: string) => `${webhookHref(projectId, webhookId)}/verify`;
 export const deliveryHref = (projectId: string, webhookId: string, deliveryId: string) =>
   `${webhookHref(projectId, webhookId)}/deliveries/${deliveryId}`;

@@ -111,16 +111,16 @@ export const checkMeanings = {
   response_time: "The slowest response",
 } satisfies Record<CheckName, string>;
 
-export const roleTones = { admin: "good", viewer: "neutral" } satisfies Record<Project["role"], Tone>;
+export const roleTones = { admin: "neutral", viewer: "neutral" } satisfies Record<Project["role"], Tone>;
 
 export type DisabledReason = NonNullable<Webhook["disabled_reason"]>;
 
 /** Why a webhook is disabled. The cause completes the sentence "Disabled …". */
 export const disabledReasons = {
-  gone: { badge: "disabled: 410 Gone", cause: "because the receiver returned 410 Gone" },
-  failing: { badge: "disabled: failing", cause: "because no delivery succeeded for several days" },
-  manual: { badge: "disabled: by a user", cause: "by a user" },
-} satisfies Record<DisabledReason, { badge: string; cause: string }>;
+  gone: { badge: "disabled: 410 Gone", tone: "bad", cause: "because the receiver returned 410 Gone" },
+  failing: { badge: "disabled: failing", tone: "bad", cause: "because no delivery succeeded for several days" },
+  manual: { badge: "disabled: by a user", tone: "neutral", cause: "by a user" },
+} satisfies Record<DisabledReason, { badge: string; tone: Tone; cause: string }>;
 
 /** Why an attempt was made. Empty for the retry schedule, which needs no mark. */
 export const triggerMarks = {

@@ -21,6 +21,7 @@ import { HealthBadge, HealthNote } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
 import {
+  certificationHref,
   deliveryHref,
   healthHref,
   projectHref,
@@ -38,11 +39,12 @@ import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
 
 const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
+const Certification = lazy(async () => (await import("./certification.tsx")).Certification);
 const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
 
 const WEBHOOK_INTERVAL_MS = 5_000;
 
-const tabOf = { deliveries: "Deliveries", health: "Health", verify: "Verify" } as const;
+const tabOf = { deliveries: "Deliveries", health: "Health", certification: "Certification", verify: "Verify" } as const;
 
 interface WebhookScreenProps {
   projectId: string;
@@ -98,7 +100,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
             </p>
           )}
           {!webhook.enabled && (
-            <p class="note bad">
+            <p class={webhook.disabled_reason === "manual" ? "note neutral" : "note bad"}>
               Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
               {causeOfDisabling(webhook.disabled_reason)}. New events are held until an admin enables the webhook and
               recovers them.
@@ -106,6 +108,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
           )}
           {/* The health view has the same facts. */}
           {view !== "health" && <HealthNote health={webhook.health} />}
+          {isAdmin && <FirstSteps webhook={webhook} />}
           <Rotation webhookId={webhookId} />
           <Tabs
             label="Webhook"
@@ -113,12 +116,14 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
             tabs={[
               { name: tabOf.deliveries, href: webhookHref(projectId, webhookId) },
               { name: tabOf.health, href: healthHref(projectId, webhookId) },
+              { name: tabOf.certification, href: certificationHref(projectId, webhookId) },
               { name: tabOf.verify, href: verifyHref(projectId, webhookId) },
             ]}
           />
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
-          {view === "health" && (
-            <HealthView webhook={webhook} webhookRef={webhookRef} isAdmin={isAdmin} query={query} />
+          {view === "health" && <HealthView webhook={webhook} webhookRef={webhookRef} query={query} />}
+          {view === "certification" && (
+            <Certification webhookRef={webhookRef} isAdmin={isAdmin} certificationId={query.id} />
           )}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
@@ -231,7 +236,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
     );
   return (
     <div class="actions">
-      <button type="button" class="plain" onClick={sendTest}>
+      <button type="button" class={webhook.enabled ? "primary" : "plain"} onClick={sendTest}>
         Send test
       </button>
       {webhook.enabled ? (
@@ -254,6 +259,26 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       </button>
       <ErrorMessage error={enable.error} />
     </div>
+  );
+}
+
+/** Leads from a new webhook to its first delivery. Shown until it was called, and for the rest of the session that created it. */
+function FirstSteps({ webhook }: { webhook: Webhook }) {
+  const { id, project_id, enabled, health } = webhook;
+  const isNew = revealedSecrets.has(id) || (health.last_success_at === null && health.last_error === null);
+  if (!isNew || !enabled) return null;
+  return (
+    <ol class="first-steps" aria-label="From new to live">
+      <li class={health.last_success_at === null ? undefined : "done"}>
+        <strong>Send test</strong>: does the receiver accept a delivery?
+      </li>
+      <li>
+        <a href={certificationHref(project_id, id)}>Certify</a>: does it reject what is forged?
+      </li>
+      <li>
+        <strong>Live</strong>: the events of deployments arrive by themselves.
+      </li>
+    </ol>
   );
 }
 

@@ -529,6 +529,9 @@ inChromium.describe("the console in Chromium", () => {
         expect(await code.textContent()).toContain(secret);
       }
       expect(JSON.stringify(await stored(page))).not.toContain(secret);
+      const steps = page.getByRole("list", { name: "From new to live" }).getByRole("listitem");
+      const texts = await steps.allTextContents();
+      expect(texts.map((text) => text.split(":")[0])).toEqual(["Send test", "Certify", "Live"]);
 
       await page.getByRole("link", { name: "Deliveries" }).click();
       await page.getByText("No deliveries yet").waitFor();
@@ -751,6 +754,7 @@ inChromium.describe("the console in Chromium", () => {
       expect(page.url()).toContain(`${hash}/health?window=7d`);
 
       target.respondWith(200);
+      await page.getByRole("link", { name: "Certification" }).click();
       await page.getByRole("button", { name: "Certify…" }).click();
       await page.getByRole("button", { name: "Certify", exact: true }).click();
       await page.getByText("3 of 7 checks not passed").waitFor();
@@ -840,6 +844,13 @@ inChromium.describe("the console in Chromium", () => {
         hash: "PROJECT/webhooks/ENABLED/health",
         title: "Health · RECEIVER",
         shows: "Covers all",
+        admin: adminActions,
+        viewer: [],
+      },
+      "a webhook's certification": {
+        hash: "PROJECT/webhooks/ENABLED/certification",
+        title: "Certification · RECEIVER",
+        shows: "Checks that the receiver verifies signatures",
         admin: [...adminActions, "Certify…"],
         viewer: [],
       },
@@ -975,7 +986,7 @@ inChromium.describe("the console in Chromium", () => {
         controls: ["Created since", "[x] Failed and held", "Failed", "Held", "Cancel", "Count"],
         roles: ["admin"],
       },
-      { screen: "a webhook's health", button: "Certify…", controls: ["Cancel", "Certify"], roles: ["admin"] },
+      { screen: "a webhook's certification", button: "Certify…", controls: ["Cancel", "Certify"], roles: ["admin"] },
     ];
 
     let ids: Record<string, string>;
@@ -1284,11 +1295,6 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByText("Copied", { exact: true }).waitFor();
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
-      await eventually(async () => expect(await focused(page)).toBe("New webhook"));
-
-      await page.getByRole("link", { name: target.url }).waitFor();
-      await tabTo(page, target.url);
-      await page.keyboard.press("Enter");
       await page.getByText("No deliveries yet").waitFor();
       await eventually(async () => expect(await focused(page)).toBe(target.url));
       await tabTo(page, "Send deployment event");
