@@ -94,7 +94,7 @@ const RECORD = '"attempts":{';
 
 test.each<[string, "carried" | "waiting", call: string, when: Trap["when"], containing: string]>([
   ["after the place", "waiting", "PutItem backlog", "after", ""],
-  ["after the wake-up", "waiting", "UpdateItem backlog", "after", "ADD wakes"],
+  ["after the wake-up", "waiting", "UpdateItem backlog", "after", "ADD #wakes"],
   ["after the row and before its message", "waiting", "SendMessageBatch deliveries-slow", "before", ""],
   ["after a request and before its record", "carried", "PutItem deliveries", "before", RECORD],
   ["after a request and before its record", "waiting", "PutItem deliveries", "before", RECORD],
