@@ -84,7 +84,11 @@ const probeResults: ProbeResults = {
 };
 const certified = { ...certification, results: probeResults, finished_at: addSeconds(now, 1) };
 
-const health = healthOf(webhook, { attempts: [{ at: addSeconds(now, 1), isTest: false }], hasWaiting: false }, now);
+const health = healthOf(
+  webhook,
+  { attempts: [{ at: addSeconds(now, 1), isTest: false }], isComplete: true, hasWaiting: false },
+  now,
+);
 const succeededAttempt: Attempt = {
   number: 2,
   at: addSeconds(now, 6),

@@ -249,7 +249,7 @@ export const operations: Record<OperationId, Operation> = {
     tag: "Webhooks",
     summary: "Create a webhook",
     description: `Only this response contains the signing secret. A project can have at most ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
-    fields: { url: receiver, events },
+    fields: { url: receiver, name, events },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
     errors: ["webhook_limit_reached", "project_suspended"],
@@ -272,7 +272,12 @@ export const operations: Record<OperationId, Operation> = {
       "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
       "does not send them; `recoverDeliveries` does. " +
       `A project can change \`enabled\` ${REQUEST_BUDGET} times a minute; beyond it, returns 429 \`rate_limited\`.`,
-    fields: { url: receiver, events, enabled: { description: "`false` disables the webhook, `true` enables it." } },
+    fields: {
+      url: receiver,
+      name: { description: `${name.description} \`null\` removes it.` },
+      events,
+      enabled: { description: "`false` disables the webhook, `true` enables it." },
+    },
     body: { minProperties: 1 },
     example: { enabled: true },
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },

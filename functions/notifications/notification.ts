@@ -20,6 +20,8 @@ export interface LastFailure {
 /** The fields about a webhook. Other webhooks of the project get it, so it has the host of the URL only. */
 interface AboutWebhook extends LastFailure {
   webhook_id: string;
+  /** Absent = the webhook has none. */
+  name?: string;
   host: string;
   /** Time of the first failure after the last success; null = not failing. */
   failing_since: string | null;

@@ -17,7 +17,7 @@ const MAX_ROWS_READ = 3;
 type Reads = Pick<MeteredReads, "query">;
 
 /** The rows of deliveries have payloads of up to 256 KB: after a few of them, the health is that of the webhook's own row. */
-export const NOTHING_READ = { attempts: [], hasWaiting: false };
+export const NOTHING_READ = { attempts: [], isComplete: false, hasWaiting: false };
 
 /** The attributes of a delivery that are read. */
 interface DeliveryAttempts {
@@ -31,7 +31,9 @@ export async function readHealth(webhook: Webhook, now: Date, reads: Reads): Pro
   const attempts = [...recent, ...probe.probed].flatMap(({ attempts = [], test = false }) =>
     attempts.map((attempt) => ({ ...attempt, isTest: test })),
   );
-  return healthOf(webhook, { attempts, hasWaiting: probe.hasWaiting }, now);
+  // A row without an attempt waits. Behind three of them, an earlier one may have succeeded.
+  const isComplete = recent.length < MAX_ROWS_READ || recent.every((row) => row.attempts !== undefined);
+  return healthOf(webhook, { attempts, isComplete, hasWaiting: probe.hasWaiting }, now);
 }
 
 /**

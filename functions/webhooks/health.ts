@@ -9,11 +9,11 @@ import { holdsDeliveries } from "./suspension.ts";
  * for it while all is well.
  */
 
-export type HealthState = "healthy" | "slow" | "failing" | "probing" | "disabled";
+export type HealthState = "new" | "healthy" | "slow" | "failing" | "probing" | "disabled";
 
 export interface Health {
   state: HealthState;
-  /** Since when it has this state; null for `healthy`. For `probing`, since when the webhook fails. */
+  /** Since when it has this state; null for `new` and `healthy`. For `probing`, since when the webhook fails. */
   since: string | null;
   /** Time of the latest success among the attempts that were read; null = none among them. */
   last_success_at: string | null;
@@ -56,17 +56,20 @@ interface WebhookState {
 /** Rows read for the health of a webhook. */
 export interface HealthReads {
   attempts: readonly ReadAttempt[];
+  /** Whether `attempts` would have a success if there was one: false if an earlier delivery may have had it. */
+  isComplete: boolean;
   /** Whether deliveries wait for the next probe. */
   hasWaiting: boolean;
 }
 
 /** Derives the health of a webhook. */
-export function healthOf(webhook: WebhookState, { attempts, hasWaiting }: HealthReads, now: Date): Health {
+export function healthOf(webhook: WebhookState, { attempts, isComplete, hasWaiting }: HealthReads, now: Date): Health {
   const { state, since, next_probe_at } = stateOf(webhook, hasWaiting, now);
+  const lastSuccess = latest(attempts.filter(({ error_code }) => error_code === undefined));
   return {
-    state,
+    state: state === "healthy" && isComplete && !lastSuccess ? "new" : state,
     since,
-    last_success_at: latest(attempts.filter(({ error_code }) => error_code === undefined))?.at ?? null,
+    last_success_at: lastSuccess?.at ?? null,
     last_error: lastErrorOf(webhook, attempts),
     next_probe_at,
   };

@@ -10,7 +10,7 @@ import { NOTHING_READ, readHealth } from "./health-store.ts";
 import { toDetail, type Webhook, webhookPatch } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
-/** Changes the URL or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
+/** Changes the URL, the name or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
 export const handler = defineEndpoint(endpoints.updateWebhook, {
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
   async run({ params, input, actor, now }) {

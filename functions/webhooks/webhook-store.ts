@@ -24,7 +24,7 @@ import { ApiError } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, type Part, when } from "../platform/expression.ts";
 import type { FailedAttempt } from "./health.ts";
 import { projectSuspended } from "./suspension.ts";
-import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
+import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, named, type Webhook, type WebhookPatch } from "./webhook.ts";
 
 /** The fields that senders write while a receiver fails. */
 const failureState = ["failing_since", "failing_notified_at", "probe_at", "probed_id", "last_error", "change_id"];
@@ -45,8 +45,9 @@ export const webhookAudit = (
 const NO_ATTEMPT: LastFailure = { status_code: null, error_code: null };
 
 /** Returns what a notification says about a webhook: of its URL the host only, because path and query often have a token. */
-const aboutWebhook = ({ id, url, failing_since }: Webhook, { status_code, error_code }: LastFailure) => ({
+const aboutWebhook = ({ id, url, name, failing_since }: Webhook, { status_code, error_code }: LastFailure) => ({
   webhook_id: id,
+  ...(name !== undefined && { name }),
   host: new URL(url).host,
   failing_since: failing_since ?? null,
   status_code,
@@ -91,6 +92,7 @@ export async function insert(
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const { url, events } = webhook;
+  const details = { url: recognizable(url), ...named(webhook), events };
   const limit = MAX_WEBHOOKS_PER_PROJECT;
   const onFull = (cause: ConditionsFailedError) =>
     cause.stored.counter?.suspended_at === undefined
@@ -114,7 +116,7 @@ export async function insert(
       secret: {
         Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } },
       },
-      audit: webhookAudit("webhook.created", by, webhook, { url: recognizable(url), events }),
+      audit: webhookAudit("webhook.created", by, webhook, details),
       ...more,
     },
   );
@@ -242,7 +244,7 @@ const MAX_RACES = 10;
  */
 async function isPatched(before: Webhook, patch: WebhookPatch, at: string, by: Actor): Promise<boolean> {
   const { project_id, id } = before;
-  const { url, events, enabled } = patch;
+  const { url, name, events, enabled } = patch;
   const isDisabled = before.disabled_at !== undefined;
   const hasOtherUrl = url !== undefined && url !== before.url;
   const notifiedAt = enabled === false && !isDisabled ? disabledNotificationTime(before, new Date(at)) : undefined;
@@ -250,6 +252,7 @@ async function isPatched(before: Webhook, patch: WebhookPatch, at: string, by: A
     set: {
       updated_by: by.user_id || undefined,
       url,
+      name: name ?? undefined,
       events,
       ...(enabled === false && {
         disabled_at: before.disabled_at ?? at,
@@ -258,6 +261,7 @@ async function isPatched(before: Webhook, patch: WebhookPatch, at: string, by: A
       disabled_notified_at: notifiedAt?.toISOString(),
     },
     remove: [
+      ...(name === null ? ["name"] : []),
       ...(enabled ? ["disabled_at", "disabled_reason"] : []),
       // The failure state belongs to the receiver at the old URL.
       ...(hasOtherUrl || (enabled && isDisabled) ? failureState : []),

@@ -3,13 +3,15 @@ import { type WebhookEventName, webhookEventNames } from "../deployments/webhook
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
-import { fields, orRequired, overlapSeconds } from "../schema/input.ts";
+import { displayName, fields, orRequired, overlapSeconds } from "../schema/input.ts";
 import type { FailedAttempt, Health } from "./health.ts";
 
 export interface Webhook {
   id: string;
   project_id: string;
   url: string;
+  /** Chosen by a user; absent = it has none. */
+  name?: string;
   events: WebhookEventName[];
   created_at: string;
   /** Time of disabling; absent = enabled. */
@@ -70,16 +72,19 @@ const receiverUrl = (allowed: Cidr[]) =>
   );
 
 /** @param allowed private address ranges that the operator allowed for local use */
-export const webhookInput = (allowed: Cidr[]) => fields({ url: receiverUrl(allowed), events: eventList });
+export const webhookInput = (allowed: Cidr[]) =>
+  fields({ url: receiverUrl(allowed), name: z.optional(displayName), events: eventList });
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
 /** The fields of a webhook that a user can change; at least one is required. */
 export const webhookPatch = (allowed: Cidr[]) =>
   fields({
     url: z.optional(receiverUrl(allowed)),
+    /** Null removes it. */
+    name: z.optional(z.nullable(displayName)),
     events: z.optional(eventList),
     enabled: z.optional(z.boolean("must be true or false")),
-  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, events or enabled"));
+  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events or enabled"));
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 /** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
@@ -95,13 +100,13 @@ export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
  * @param random `WEBHOOK_RANDOM_BYTES` bytes
  */
 export function createWebhook(
-  { url, events }: WebhookInput,
+  { url, name, events }: WebhookInput,
   project_id: string,
   now: Date,
   random: Buffer,
 ): { webhook: Webhook; secret: string } {
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
-  const webhook = { id, project_id, url, events, created_at: now.toISOString() };
+  const webhook = { id, project_id, url, ...named({ name }), events, created_at: now.toISOString() };
   return { webhook, secret: generateSecret(random) };
 }
 
@@ -110,6 +115,9 @@ export function createWebhook(
  * works for both signature schemes: as text for `X-Service-Signature`, base64-decoded for Standard Webhooks.
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
+
+/** Returns the name of a webhook as a field, if it has one. */
+export const named = ({ name }: { name?: string | undefined }) => ({ ...(name !== undefined && { name }) });
 
 /** Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended. */
 export const toListItem = (webhook: Webhook, health: Health) => ({ ...listed(webhook), health });
@@ -124,7 +132,7 @@ function listed(webhook: Webhook) {
   const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  return { ...fields, ...(suspended_at !== undefined && { suspended_at }) };
+  return { ...fields, ...named(webhook), ...(suspended_at !== undefined && { suspended_at }) };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */
@@ -134,6 +142,7 @@ function detailed(webhook: Webhook) {
 }
 
 /** Returns the fields of a new webhook, including its secret. */
-export function toCreated({ id, project_id, url, events, created_at }: Webhook, secret: string) {
-  return { id, project_id, url, secret, events, created_at };
+export function toCreated(webhook: Webhook, secret: string) {
+  const { id, project_id, url, events, created_at } = webhook;
+  return { id, project_id, url, ...named(webhook), secret, events, created_at };
 }

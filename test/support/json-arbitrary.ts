@@ -13,7 +13,10 @@ const paths = fc.array(fc.webPath({ size: "small" }), { maxLength: 1 }).map((par
 export function valid(schema: Json): fc.Arbitrary<Json> {
   if (schema.const !== undefined) return fc.constant(schema.const);
   if (schema.enum) return fc.constantFrom(...schema.enum);
+  if (Array.isArray(schema.type)) return fc.oneof(...schema.type.map((type: string) => valid({ ...schema, type })));
   switch (schema.type) {
+    case "null":
+      return fc.constant(null);
     case "string":
       return text(schema);
     case "integer":
@@ -86,7 +89,9 @@ function wrong(schema: Json): fc.Arbitrary<Json> {
     null: fc.constant(null),
     string: texts,
   };
-  if (!(schema.enum || format || pattern) || type !== "string") delete others[type];
+  for (const each of [type].flat()) {
+    if (!(schema.enum || format || pattern) || each !== "string") delete others[each];
+  }
   const outside = [
     ...(minimum === undefined ? [] : [minimum - 1, minimum + 0.5]),
     ...(maximum === undefined ? [] : [maximum + 1, 1e308]),

@@ -77,6 +77,7 @@ type HealthPayload = Pick<WebhookEvent, "event" | "project_id" | "deployment_id"
 
 const aboutWebhook = {
   webhook_id: id("Id of the webhook. A webhook is never notified about itself."),
+  name: z.optional(text("Name of the webhook; absent = it has none.")),
   host: text(
     "Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token.",
   ),

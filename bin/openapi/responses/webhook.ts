@@ -16,6 +16,7 @@ const base = {
   id: id("Id of the webhook, as used in paths."),
   project_id: id("Id of the project whose events are sent."),
   url: text("URL that events are sent to, as a POST request.", { pattern: HTTP_URL_PATTERN }),
+  name: z.optional(text("Name of the webhook; absent = it has none.")),
   events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
   created_at: instant("Time of creation."),
 };
@@ -38,6 +39,7 @@ export const failureMeanings: Record<FailureCode, string> = {
 export const healthSchema = z
   .strictObject({
     state: oneOf<HealthState>("The state of the deliveries to this webhook. The last that applies.", {
+      new: "no delivery of the last 30 days has succeeded yet, and none has failed; a failed test delivery does not count, nor a failure before the webhook was enabled again or got another URL",
       healthy: "no attempt has failed since the last success; a failed test delivery does not count",
       slow: "the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second",
       failing: "no attempt has succeeded since `since`, and each delivery is retried by its schedule",
@@ -45,11 +47,13 @@ export const healthSchema = z
       disabled: "the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`",
     }),
     since: z.nullable(
-      instant("Start of the state; for `probing`, the first failure after the last success. Null for `healthy`."),
+      instant(
+        "Start of the state; for `probing`, the first failure after the last success. Null for `new` and `healthy`.",
+      ),
     ),
     last_success_at: z.nullable(
       instant(
-        "Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.",
+        "Time of the latest success among the 3 newest deliveries; of a webhook that fails or is disabled, among the 3 newest before that. Null = no success among them.",
       ),
     ),
     last_error: z

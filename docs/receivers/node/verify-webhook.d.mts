@@ -27,6 +27,10 @@ export type AboutWebhook = {
      */
     webhook_id: string;
     /**
+     * Its name; absent = it has none.
+     */
+    name?: string | undefined;
+    /**
      * Host of its URL.
      */
     host: string;

@@ -9,6 +9,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  *
  * @typedef {object} AboutWebhook
  * @property {string} webhook_id Another webhook of the project: none is notified about itself.
+ * @property {string} [name] Its name; absent = it has none.
  * @property {string} host Host of its URL.
  * @property {string | null} failing_since Time of its first failure, ISO 8601 UTC; null = it was not failing.
  * @property {number | null} status_code Status code of the last response; null = none.

@@ -5,6 +5,7 @@ import type { Style } from "./terminal.ts";
 /* Webhooks, their health and their statistics as text for a person. */
 
 const styleByState: Record<WebhookHealth["state"], Style> = {
+  new: "dim",
   healthy: "green",
   slow: "yellow",
   failing: "red",
@@ -12,7 +13,7 @@ const styleByState: Record<WebhookHealth["state"], Style> = {
   disabled: "red",
 };
 
-/** Returns the state of a webhook in a few words: `healthy`, `failing since 3 min ago`, `disabled: gone`. */
+/** Returns the state of a webhook in a few words: `new`, `healthy`, `failing since 3 min ago`, `disabled: gone`. */
 export function stateCell({ enabled, disabled_reason, suspended_at, health }: WebhookInList, now = new Date()): Cell {
   const style = styleByState[health.state];
   const suspended = suspended_at === undefined ? "" : "project suspended";
@@ -20,7 +21,7 @@ export function stateCell({ enabled, disabled_reason, suspended_at, health }: We
   if (suspended) return { text: suspended, style };
   if (health.state === "probing")
     return { text: `failing, next probe ${relativeTime(health.next_probe_at, now)}`, style };
-  if (health.state === "healthy") return { text: health.state, style };
+  if (health.since === null) return { text: health.state, style };
   return { text: `${health.state} since ${relativeTime(health.since, now)}`, style };
 }
 
@@ -28,6 +29,8 @@ export function stateCell({ enabled, disabled_reason, suspended_at, health }: We
 function meaningOf({ id, project_id, suspended_at, health: { state } }: Webhook): string | undefined {
   if (suspended_at !== undefined) return "Deliveries are held. Contact the operator of the platform.";
   switch (state) {
+    case "new":
+      return `No delivery has succeeded yet. Send one: svc webhooks test ${id} --project ${project_id}`;
     case "slow":
       return "The receiver responds slowly: deliveries may wait for each other.";
     case "failing":

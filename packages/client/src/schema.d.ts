@@ -943,6 +943,8 @@ export interface components {
       project_id: string;
       /** @description URL that events are sent to, as a POST request. */
       url: string;
+      /** @description Name of the webhook; absent = it has none. */
+      name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
       /**
@@ -966,6 +968,8 @@ export interface components {
       project_id: string;
       /** @description URL that events are sent to, as a POST request. */
       url: string;
+      /** @description Name of the webhook; absent = it has none. */
+      name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
       /**
@@ -1004,6 +1008,8 @@ export interface components {
       project_id: string;
       /** @description URL that events are sent to, as a POST request. */
       url: string;
+      /** @description Name of the webhook; absent = it has none. */
+      name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
       /**
@@ -1048,6 +1054,7 @@ export interface components {
       /**
        * @description The state of the deliveries to this webhook. The last that applies.
        *
+       *     - `new`: no delivery of the last 30 days has succeeded yet, and none has failed; a failed test delivery does not count, nor a failure before the webhook was enabled again or got another URL
        *     - `healthy`: no attempt has failed since the last success; a failed test delivery does not count
        *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
        *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
@@ -1055,15 +1062,15 @@ export interface components {
        *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
        * @enum {string}
        */
-      state: "healthy" | "slow" | "failing" | "probing" | "disabled";
+      state: "new" | "healthy" | "slow" | "failing" | "probing" | "disabled";
       /**
        * Format: date-time
-       * @description Start of the state; for `probing`, the first failure after the last success. Null for `healthy`.
+       * @description Start of the state; for `probing`, the first failure after the last success. Null for `new` and `healthy`.
        */
       since: string | null;
       /**
        * Format: date-time
-       * @description Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.
+       * @description Time of the latest success among the 3 newest deliveries; of a webhook that fails or is disabled, among the 3 newest before that. Null = no success among them.
        */
       last_success_at: string | null;
       /** @description The latest failed attempt that is known. Null for a webhook that has not failed since its last success. */
@@ -1207,6 +1214,8 @@ export interface components {
       project_id: string;
       /** @description URL that events are sent to, as a POST request. */
       url: string;
+      /** @description Name of the webhook; absent = it has none. */
+      name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
       /**
@@ -1909,6 +1918,8 @@ export interface components {
          * @description Id of the webhook. A webhook is never notified about itself.
          */
         webhook_id: string;
+        /** @description Name of the webhook; absent = it has none. */
+        name?: string;
         /** @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token. */
         host: string;
         /**
@@ -1954,6 +1965,8 @@ export interface components {
          * @description Id of the webhook. A webhook is never notified about itself.
          */
         webhook_id: string;
+        /** @description Name of the webhook; absent = it has none. */
+        name?: string;
         /** @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token. */
         host: string;
         /**
@@ -3475,6 +3488,8 @@ export interface operations {
         "application/json": {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          name?: string;
           /** @description The events to send. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
         };
@@ -3646,6 +3661,8 @@ export interface operations {
         "application/json": {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. `null` removes it. */
+          name?: string | null;
           /** @description The events to send. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
           /** @description `false` disables the webhook, `true` enables it. */

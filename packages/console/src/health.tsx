@@ -23,7 +23,7 @@ export function HealthBadge({ webhook }: { webhook: WebhookInList }) {
 /** Says what is wrong with a webhook that fails or is slow, and what happens next. */
 export function HealthNote({ health }: { health: Health }) {
   const { state, since, last_success_at, last_error, next_probe_at } = health;
-  if (state === "healthy" || state === "disabled") return null;
+  if (state === "new" || state === "healthy" || state === "disabled") return null;
   const { note, tone } = healthStates[state] ?? healthStates.failing;
   return (
     <div class={`note ${tone}`}>

@@ -87,6 +87,7 @@ type HealthState = Webhook["health"]["state"];
 
 /** How the deliveries to a webhook fare. Its duration follows the note. */
 export const healthStates = {
+  new: { badge: "new", tone: "neutral", note: "No delivery has succeeded yet" },
   healthy: { badge: "healthy", tone: "good", note: "Healthy for" },
   slow: { badge: "slow", tone: "warning", note: "The receiver has been slow for" },
   failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded for" },

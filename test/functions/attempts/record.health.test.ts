@@ -105,9 +105,9 @@ describe("health", () => {
     readHealth((await webhookNow()) ?? webhook, new Date(), new MeteredReads(webhook.project_id, new Date()));
   const attemptsNow = async () => (await rowOf(delivery)).attempts?.map(({ at }) => at) ?? [];
 
-  test("of a webhook without deliveries is healthy with nulls", async () => {
+  test("of a webhook without deliveries is new, with nulls", async () => {
     const nulls = { since: null, last_success_at: null, last_error: null, next_probe_at: null };
-    expect(await healthNow()).toEqual({ state: "healthy", ...nulls });
+    expect(await healthNow()).toEqual({ state: "new", ...nulls });
   });
 
   test("is failing from the first failed attempt on, with the error of the latest", async () => {
@@ -164,7 +164,7 @@ describe("health", () => {
     receiver.respondWith(500);
     const sample: Delivery = { ...newDelivery(webhook), test: true, trigger: "test" };
     await attempt(sample);
-    expect(await healthNow()).toMatchObject({ state: "healthy", last_error: null });
+    expect(await healthNow()).toMatchObject({ state: "new", last_error: null });
   });
 });
 

@@ -97,6 +97,17 @@ test("a disabled webhook is published to the webhooks that subscribe to it, and 
   expect(sent.sort()).toEqual([others[0]?.id, others[3]?.id].sort());
 });
 
+test("a notification about a webhook with a name has it, beside the host", async () => {
+  const { webhook, others } = await givenProject(both);
+  const named = { ...webhook, name: "Chat" };
+  await changeWebhook(webhook, { name: "Chat" });
+  await disable(named);
+  await run();
+  const [delivery] = await rowsOf(others[0] as Webhook);
+  expect(JSON.parse(delivery?.body ?? "").data).toMatchObject({ name: "Chat", host: "user-token.example.com:8443" });
+  expect(await takeMail()).toMatchObject([{ message: { data: { name: "Chat" } } }]);
+});
+
 describe("a planned notification", () => {
   const since = "2026-01-01T00:00:00.000Z";
 

@@ -34,6 +34,31 @@ test("creates a webhook that is listed at once, and returns its secret", async (
   expect((await api.get(path)).body.data).toMatchObject([{ id, created_at, ...rest }]);
 });
 
+test("creates a webhook with a name, which its responses and the audit log have", async () => {
+  const { api, project, path, create } = await projectOfAdmin();
+  const name = "Chat of the shop ☕";
+  const { status, body } = await create({ url, events, name });
+  expect({ status, name: body.data.name }).toEqual({ status: 201, name });
+  expect((await api.get(path)).body.data).toMatchObject([{ name }]);
+  expect((await api.get(`${path}/${body.data.id}`)).body.data).toMatchObject({ name });
+  const [entry] = (await api.get(`/v1/projects/${project}/audit-events`)).body.data;
+  expect(entry).toMatchObject({ action: "webhook.created", details: { name } });
+});
+
+test.each([
+  ["null", null, "must be a string"],
+  ["empty", "", "must not be blank"],
+  ["blank", " \u200b", "must not be blank"],
+  ["longer than 100 characters", "é".repeat(101), "must be at most 100 characters long"],
+  ["with a line break", "a\nb", "must not contain control characters"],
+])("rejects a name that is %s with 400 validation_error", async (_, name, message) => {
+  const { create } = await projectOfAdmin();
+  const { status, body } = await create({ url, events, name });
+  expect({ status, ...body.error }).toMatchObject({
+    ...{ status: 400, code: "validation_error", details: [{ path: "name", message }] },
+  });
+});
+
 test("stores the secret only in the table of secrets", async () => {
   const { create } = await projectOfAdmin();
   const { secret } = (await create()).body.data;

@@ -9,7 +9,7 @@ beforeEach(async () => {
   scenario = await newScenario(service);
 });
 
-const health = { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null };
+const health = { state: "new", since: null, last_success_at: null, last_error: null, next_probe_at: null };
 const changes = { created_by: expect.stringMatching(/^user-/), updated_by: null, secret_rotated_at: null };
 
 test("returns the webhook with its state and without its secret", async () => {

@@ -68,6 +68,23 @@ test("a probe that succeeds makes the webhook healthy, with all that waited sent
   expect(await wakeUpOf(webhook)).toBeUndefined();
 });
 
+describe("a webhook without a success is", () => {
+  test("new, with deliveries that were not attempted and with failed tests", async () => {
+    expect(await healthNow()).toMatchObject({ state: "new", since: null });
+    await givenWaiting(webhook);
+    await givenWaiting(webhook);
+    expect(await healthNow()).toMatchObject({ state: "new" });
+    const attempts = [{ number: 1, at: minutes(0), duration_ms: 3, trigger: "test", error_code: "timeout" } as const];
+    for (let n = 1; n <= 3; n++) await givenDelivery(webhook, { test: true, attempts, at: new Date(minutes(n)) });
+    expect(await healthNow()).toMatchObject({ state: "new" });
+  });
+
+  test("healthy while three newer deliveries wait, behind which an earlier one may have succeeded", async () => {
+    for (let n = 1; n <= 3; n++) await givenWaiting(webhook);
+    expect(await healthNow()).toMatchObject({ state: "healthy" });
+  });
+});
+
 test.each([
   ["one query while the circuit is closed", {}, 1],
   ["two while it is open", { failing_since: minutes(-10) }, 2],

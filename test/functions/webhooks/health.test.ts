@@ -14,7 +14,7 @@ const healthy: Health = { state: "healthy", since: null, last_success_at: null, 
 type Webhook = Parameters<typeof healthOf>[0];
 
 test.each<[string, Webhook, boolean, Partial<Health>]>([
-  ["without a delivery is healthy", {}, false, {}],
+  ["of which no delivery was read is healthy", {}, false, {}],
   ["that is marked as slow is slow", { slow_since: at(-9) }, false, { state: "slow", since: at(-9) }],
   ["that began to fail is failing", { failing_since: at(-9) }, false, { state: "failing", since: at(-9) }],
   [
@@ -61,11 +61,24 @@ test.each<[string, Webhook, boolean, Partial<Health>]>([
   ],
   ["of a suspended project is disabled", { suspended_at: at(-9) }, false, { state: "disabled", since: at(-9) }],
 ])("a webhook %s", (_, webhook, hasWaiting, expected) => {
-  expect(healthOf(webhook, { attempts: [], hasWaiting }, now)).toEqual({ ...healthy, ...expected });
+  expect(healthOf(webhook, { attempts: [], isComplete: false, hasWaiting }, now)).toEqual({ ...healthy, ...expected });
+});
+
+test.each<[string, ReadAttempt[], Webhook, Health["state"]]>([
+  ["was never called is new", [], {}, "new"],
+  ["failed test deliveries only is new", [{ ...failure(-9), isTest: true }], {}, "new"],
+  ["failed before it was enabled again is new", [failure(-9)], {}, "new"],
+  ["had its first success is healthy", [failure(-9), success(-3)], {}, "healthy"],
+  ["had its first success with a test delivery is healthy", [{ ...success(-3), isTest: true }], {}, "healthy"],
+  ["fails its first attempts is failing", [failure(-9)], { failing_since: at(-9) }, "failing"],
+  ["was disabled before the first is disabled", [], { disabled_at: at(-9) }, "disabled"],
+])("a webhook that %s", (_, attempts, webhook, state) => {
+  expect(healthOf(webhook, { attempts, isComplete: true, hasWaiting: false }, now).state).toBe(state);
 });
 
 test("last_success_at is the latest success in whatever order the attempts are, also of a test delivery", () => {
-  const healthWith = (attempts: ReadAttempt[]) => healthOf({}, { attempts, hasWaiting: false }, now).last_success_at;
+  const healthWith = (attempts: ReadAttempt[]) =>
+    healthOf({}, { attempts, isComplete: true, hasWaiting: false }, now).last_success_at;
   expect(healthWith([success(-9), success(-3), failure(-1), success(-6)])).toBe(at(-3));
   expect(healthWith([success(-9), { ...success(-3), isTest: true }])).toBe(at(-3));
   expect(healthWith([failure(-3)])).toBeNull();
@@ -74,7 +87,7 @@ test("last_success_at is the latest success in whatever order the attempts are, 
 describe("last_error", () => {
   const stored = { at: at(-60), error_code: "connection_refused" as const };
   const lastError = (webhook: Webhook, attempts: ReadAttempt[]) =>
-    healthOf(webhook, { attempts, hasWaiting: false }, now).last_error;
+    healthOf(webhook, { attempts, isComplete: true, hasWaiting: false }, now).last_error;
 
   test("is null for a webhook that has not failed since its last success", () => {
     expect(lastError({}, [failure(-9), success(-3)])).toBeNull();

@@ -9,7 +9,7 @@ import { useService } from "../../support/service.ts";
 
 const service = useService();
 
-const healthy = { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null };
+const fresh = { state: "new", since: null, last_success_at: null, last_error: null, next_probe_at: null };
 const webhookTo = (path: string) => ({ url: `https://example.com/${path}`, events: ["deploy.failed"] });
 
 async function projectOfAdmin() {
@@ -30,7 +30,7 @@ test("returns all webhooks in order of creation, without their secrets", async (
   for (const name of ["c", "a", "d", "b"]) created.push((await api.post(path, webhookTo(name))).body.data);
   const { status, body } = await api.get(path);
   expect(status).toBe(200);
-  const state = { enabled: true, disabled_reason: null, health: healthy };
+  const state = { enabled: true, disabled_reason: null, health: fresh };
   expect(body).toEqual({ data: created.map(({ secret: _, ...shown }) => ({ ...shown, ...state })) });
   expect(JSON.stringify(body)).not.toContain("whsec_");
 });
@@ -69,7 +69,7 @@ test("returns the reason of disabling and the health, without the internal failu
   };
   await dynamo().send(new PutCommand({ TableName: tableName("webhooks"), Item }));
   const { disabled_at, failing_since, probe_at, ...shown } = Item;
-  const health = { ...healthy, state: "disabled", since: disabled_at };
+  const health = { ...fresh, state: "disabled", since: disabled_at };
   expect((await api.get(path)).body).toEqual({ data: [{ ...shown, enabled: false, health }] });
 });
 
@@ -91,7 +91,7 @@ test("returns the health of each of 20 webhooks, with one small query for each t
   const { body } = await api.get(path);
   restoreAws();
   expect(body.data.map(({ health }: { health: unknown }) => health)).toEqual(
-    created.map((_, index) => ({ ...healthy, last_success_at: `2026-03-01T12:00:${index + 10}.000Z` })),
+    created.map((_, index) => ({ ...fresh, state: "healthy", last_success_at: `2026-03-01T12:00:${index + 10}.000Z` })),
   );
   expect(queries).toEqual(Array(20).fill(3));
 });

@@ -24,6 +24,7 @@ const row = () => find(scenario.projectId, scenario.webhook.id);
 describe("changes", () => {
   test.each<[string, object]>([
     ["only the URL", { url: "https://example.com/other" }],
+    ["only the name", { name: "Chat" }],
     ["only the events", { events: ["deploy.failed", "deploy.succeeded"] }],
     ["both", { url: "https://example.com/both", events: ["deploy.failed"] }],
     ["both, and disables the webhook", { url: "https://example.com/off", events: ["deploy.failed"], enabled: false }],
@@ -35,6 +36,19 @@ describe("changes", () => {
     const state = "enabled" in changes && { disabled_reason: "manual", disabled_at: time, health };
     expect({ status, body }).toEqual({ status: 200, body: { data: { ...before, ...by, ...changes, ...state } } });
     expect(await shown()).toEqual(body.data);
+  });
+
+  test("the name, which null removes and other changes keep, each with an entry in the audit log", async () => {
+    const before = await shown();
+    await change({ name: "Chat" });
+    expect((await change({ events: before.events })).body.data).toEqual({ ...before, ...by, name: "Chat" });
+    const { body } = await change({ name: null });
+    expect(body.data).toEqual({ ...before, ...by });
+    expect(await row()).not.toHaveProperty("name");
+    expect((await change({ name: null })).status).toBe(200);
+    const log = (await scenario.api.get(`/v1/projects/${scenario.projectId}/audit-events?limit=4`)).body.data;
+    const details = log.map((entry: { details: object }) => entry.details);
+    expect(details).toEqual([{ name: null }, { name: null }, { events: before.events }, { name: "Chat" }]);
   });
 
   test("duplicate events to one", async () => {

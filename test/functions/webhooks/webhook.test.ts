@@ -30,6 +30,21 @@ test("createWebhook returns the input with an id and a time, and a secret of the
   });
 });
 
+test("a webhook with a name has it in every view, and one without has no such field", () => {
+  const nameless = createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, random).webhook;
+  const named = createWebhook({ url, name: "Chat", events: ["deploy.failed"] }, "project-1", now, random).webhook;
+  const views = [
+    (webhook: Webhook) => toListItem(webhook, health),
+    (webhook: Webhook) => toDetail(webhook, health),
+    (webhook: Webhook) => toRotated(webhook, "whsec_1"),
+    (webhook: Webhook) => toCreated(webhook, "whsec_1"),
+  ];
+  for (const view of views) {
+    expect(view(nameless)).not.toHaveProperty("name");
+    expect(view(named)).toEqual({ ...view(nameless), name: "Chat" });
+  }
+});
+
 test("the id of a webhook does not depend on its secret bytes", () => {
   const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
   const idOf = (bytes: Buffer) => createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, bytes).webhook.id;

@@ -357,7 +357,9 @@ test("lists and shows deliveries, with untrusted text separated and marked", asy
   receiver.respondWith((_, response) => response.writeHead(500).end(orders));
   const { delivery, webhookId } = await newDelivery("failed", { note: orders });
   const { deliveries } = structured(await call("list_deliveries", { webhook_id: webhookId, status: "failed" }));
-  expect(deliveries).toEqual((await api.get(`${hooks()}/${webhookId}/deliveries`)).body.data);
+  const [{ last_attempt, ...recorded }] = (await api.get(`${hooks()}/${webhookId}/deliveries`)).body.data;
+  const { hint, ...result } = last_attempt;
+  expect(deliveries).toEqual([{ ...recorded, last_attempt: { ...result, fix: hint } }]);
 
   const shown = await call("show_delivery", { delivery_id: delivery.id });
   const { untrusted, ...known } = structured(shown);
@@ -565,8 +567,15 @@ describe("diagnose", () => {
     attempts: [refused],
   } as unknown as DeliveryWithAttempts;
   test.each<[string, Parameters<typeof diagnose>[0], string, RegExp, RegExp]>([
-    ["without deliveries", { webhook: base, deliveries: [] }, "unknown", /no deliveries/, /certify_webhook/],
-    ["with nothing attempted", { webhook: base, deliveries: [pending] }, "unknown", /1 pending/, /certify_webhook/],
+    ["without deliveries", { webhook: base, deliveries: [] }, "new", /no deliveries/, /certify_webhook/],
+    ["with nothing attempted", { webhook: base, deliveries: [pending] }, "new", /1 pending/, /certify_webhook/],
+    [
+      "with a failed test alone",
+      { webhook: withHealth({ ...none, state: "new" }), deliveries: [failed] },
+      "new",
+      /No delivery of the webhook has succeeded yet/,
+      /certify_webhook/,
+    ],
     [
       "that succeeds",
       { webhook: base, deliveries: [pending, succeeded] },

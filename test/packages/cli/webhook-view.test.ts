@@ -29,6 +29,7 @@ const webhookWith = (health: Partial<WebhookHealth>, changes: Partial<Webhook> =
 const gone = { enabled: false, disabled_reason: "gone" } as const;
 
 test.each<[Webhook, string, string]>([
+  [webhookWith({ state: "new" }), "new", "dim"],
   [webhookWith({}), "healthy", "green"],
   [webhookWith({ state: "slow", since: at(-60) }), "slow since 1 min ago", "yellow"],
   [webhookWith({ state: "failing", since: at(-9) }), "failing since 9 s ago", "red"],

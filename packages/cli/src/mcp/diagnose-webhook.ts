@@ -4,8 +4,8 @@ import { explain, fixForError, type IsOffered } from "./explain.ts";
 /* Explains in plain words why the deliveries of a webhook fail, and what to do next. Pure. */
 
 export interface WebhookDiagnosis {
-  /** The state of the webhook's health; `suspended` for its project; `unknown`: no delivery was attempted yet. */
-  state: WebhookHealth["state"] | "suspended" | "unknown";
+  /** The state of the webhook's health; `suspended` for its project. */
+  state: WebhookHealth["state"] | "suspended";
   explanation: string;
   next_step: string;
 }
@@ -62,11 +62,12 @@ export function diagnose({ webhook, deliveries, failing }: Inputs, isOffered: Is
     };
   }
   const isUntried = deliveries.every(({ attempt_count }) => attempt_count === 0);
-  if (isUntried && webhook.health.last_success_at === null) {
+  if (state === "new" || (isUntried && webhook.health.last_success_at === null)) {
+    const happened = isUntried ? "was attempted" : "has succeeded";
     return {
-      state: "unknown",
-      explanation: `No delivery of the webhook was attempted yet. ${counts}`,
-      next_step: `Look at the receiver: ${certify}.`,
+      state: "new",
+      explanation: `No delivery of the webhook ${happened} yet. ${counts}${cause}`,
+      next_step: last?.next_step ?? `Look at the receiver: ${certify}.`,
     };
   }
   return {
