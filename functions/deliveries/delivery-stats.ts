@@ -76,7 +76,8 @@ export function statsOf({ window, since, until, bucketSeconds }: StatsRange, { d
   const inBuckets = Map.groupBy(attempts, ({ at }) =>
     Math.floor((Date.parse(at) - since.getTime()) / (bucketSeconds * 1000)),
   );
-  const bucketCount = Math.ceil((until.getTime() - since.getTime()) / (bucketSeconds * 1000));
+  // With the bucket that begins now.
+  const bucketCount = Math.floor((until.getTime() - since.getTime()) / (bucketSeconds * 1000)) + 1;
   const failures = attempts.filter((attempt) => !isSuccess(attempt));
   const totals = countOf(attempts);
   const p50 = percentileOf(attempts, 0.5);

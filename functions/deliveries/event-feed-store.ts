@@ -16,9 +16,8 @@ import {
 
 /* Reads the feed: the deployment events of a project. */
 
-/** Upper bounds for one page: rows read, and characters of the bodies. The read units are bounded by the meter. */
+/** Upper bound on the rows read for one page. The read units, and with them the bytes, are bounded by the meter. */
 const MAX_ROWS_READ = 1_000;
-const MAX_PAGE_CHARACTERS = 1_000_000;
 
 /** A row of the feed. */
 export type FeedEvent = Pick<
@@ -124,7 +123,6 @@ async function readRows(reads: MeteredReads, projectId: string, read: Read): Pro
   const rows: FeedEvent[] = [];
   const found: FeedEvent[] = [];
   let rowsRead = 0;
-  let characters = 0;
   let startKey: Record<string, unknown> | undefined;
   for (;;) {
     const Limit = isFiltered(read) ? MAX_ROWS_READ - rowsRead : limit + 1 - rows.length;
@@ -143,12 +141,11 @@ async function readRows(reads: MeteredReads, projectId: string, read: Read): Pro
       found.push(row);
       if (!isShown) continue;
       rows.push(row);
-      characters += row.body.length;
     }
     rowsRead += ScannedCount ?? Items.length;
     startKey = LastEvaluatedKey;
     if (startKey === undefined) return { rows, found };
-    const isBoundReached = rowsRead >= MAX_ROWS_READ || reads.rowsLeft < 1 || characters >= MAX_PAGE_CHARACTERS;
+    const isBoundReached = rowsRead >= MAX_ROWS_READ || reads.rowsLeft < 1;
     if (isBoundReached) return { rows, found, lastId: String(startKey.id) };
   }
 }

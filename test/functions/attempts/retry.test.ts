@@ -156,4 +156,8 @@ describe("Retry-After", () => {
   ])("%p is parsed as %p seconds", (value, seconds) => {
     expect(readRetryAfter(value, now)).toBe(seconds);
   });
+
+  test("with a date is not earlier than the date, when now is within a second", () => {
+    expect(readRetryAfter("Tue, 06 Jan 2026 00:01:00 GMT", new Date("2026-01-06T00:00:00.001Z"))).toBe(60);
+  });
 });

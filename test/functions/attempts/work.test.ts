@@ -360,6 +360,13 @@ describe("while the circuit is open", () => {
     expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(30) });
   });
 
+  test("after a success all others are sent in the same visit, more than are read at once", async () => {
+    await givenLine(webhook, 100);
+    await visitLine(webhook);
+    expect(receiver.received).toHaveLength(105);
+    await expectEmpty();
+  });
+
   test("after a success all others are sent in the same visit, many at once", async () => {
     line = await givenLine(webhook, 25);
     const waiting: http.ServerResponse[] = [];

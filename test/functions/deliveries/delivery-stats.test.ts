@@ -64,6 +64,14 @@ test.each([
   expect(Date.parse(buckets.at(-1)?.start ?? "")).toBeGreaterThan(now.getTime() - bucketSeconds * 1000);
 });
 
+test("an attempt at the edge of a bucket, now, is counted in the bucket that begins", () => {
+  const edge = new Date("2026-03-01T12:00:00.000Z");
+  const edgeRange = statsRange("24h", edge);
+  const { buckets } = statsOf(edgeRange, { deliveries: [delivery(success(-600))] });
+  expect(edgeRange.since.toISOString()).toBe("2026-02-28T12:30:00.000Z");
+  expect(buckets.at(-1)).toMatchObject({ start: edge.toISOString(), attempts: 1 });
+});
+
 const range = statsRange("24h", now);
 const emptyTotals = { attempts: 0, succeeded: 0, success_rate: null, response_ms: null, by_event: [], by_error: [] };
 

@@ -7,7 +7,7 @@ import { parseDeploymentEvent } from "../../../functions/deployments/deployment-
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
-import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { interceptDynamo, loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { eventOf } from "../../support/deliveries.ts";
 import { errorOf, invalidFieldsOf } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
@@ -37,14 +37,16 @@ interface Given {
   at?: Date;
   /** When its row was written. Default: the time of the event. */
   storedAt?: Date;
+  /** When SQS received it. Default: the time of the event. */
+  receivedAt?: Date;
   [field: string]: unknown;
 }
 
 /** Stores an event as fan-out does. Returns its deployment. */
-async function given({ at = new Date(), storedAt = at, ...changes }: Given = {}): Promise<string> {
+async function given({ at = new Date(), storedAt = at, receivedAt = at, ...changes }: Given = {}): Promise<string> {
   const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { timestamp: at.toISOString(), ...changes })));
   if (!message.ok) throw new Error(message.reason);
-  expect(await events.insert(message.event, storedAt, randomUUID(), storedAt)).toBe(true);
+  expect(await events.insert(message.event, receivedAt, randomUUID(), storedAt)).toBe(true);
   return message.event.deployment_id;
 }
 
@@ -215,6 +217,13 @@ describe("a reader who follows the feed", () => {
     expect((await readAll(`${path}?order=oldest`)).pages).toEqual([[late, later]]);
   });
 
+  test("gets an event that was received in time, and waited in the queue until it was late", async () => {
+    const later = await given();
+    expect(await follow()).toEqual([later]);
+    const late = await given({ at: secondsAgo(960), receivedAt: secondsAgo(900), storedAt: new Date() });
+    expect(await follow()).toEqual([late]);
+  });
+
   test("sees a late event with the id that the list shows", async () => {
     await given({ at: secondsAgo(86_400), storedAt: new Date() });
     const [followed] = (await api.get(monitor)).body.data;
@@ -300,7 +309,9 @@ test("a late event and its copy are written together, and a duplicate writes nei
   const message = parseDeploymentEvent(JSON.stringify(event));
   if (!message.ok) throw new Error(message.reason);
   const insert = () => events.insert(message.event, new Date(), randomUUID());
+  const sent = loseNextResponse("TransactWriteItemsCommand");
   expect([await insert(), await insert()]).toEqual([true, false]);
+  expect(sent.requests).toBe(3);
   const { Items } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("events"),

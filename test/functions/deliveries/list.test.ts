@@ -158,8 +158,17 @@ describe("a page of the delivery list", () => {
     ["?limit=100", 100],
   ])("for %p has at most %i deliveries and a link to the next page", async (query, count) => {
     const rows = await givenMany(count + 1);
+    const rowsRead: number[] = [];
+    interceptDynamo(async ({ command }, send) => {
+      const output = await send();
+      if (command === "QueryCommand") rowsRead.push(Number(output.ScannedCount));
+      return output;
+    });
     const { body, headers } = await scenario.api.get(`${path}${query}`);
+    restoreAws();
     expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(0, count));
+    // One more shows that a page follows. The first query reads three rows at most, which show the size of a row.
+    expect(rowsRead).toEqual(count < 3 ? [count + 1] : [3, count - 2]);
     const last = await scenario.api.get(nextOf(headers) ?? "");
     expect(idsOf(last.body.data)).toEqual([rows[0]?.id]);
     expect(last.headers.get("link")).toBeNull();

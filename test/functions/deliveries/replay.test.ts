@@ -11,7 +11,7 @@ import { queueUrl, tableName } from "../../../functions/platform/env.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { watchMessages } from "../../support/attempts.ts";
-import { beforeHold, interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { beforeHold, interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -173,8 +173,12 @@ describe("after the queue was purged", () => {
       await dynamo().send(new DeleteCommand({ TableName: tableName("backlog"), Key }));
     }
     expect(await placesOf(webhook)).toEqual([]);
+    const calls = watchDynamo();
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 0 }));
     expect(await placesOf(webhook)).toEqual([{ ...place, written_at: expect.any(String) }]);
+    // The place before the wake-up: a worker that found no place would remove the wake-up.
+    const writes = calls.map(({ command }) => command).filter((command) => /^(Put|Update)/.test(command));
+    expect(writes).toEqual(["PutItemCommand", "UpdateItemCommand"]);
     expect(await wakeUpOf(webhook)).toMatchObject({ due: place?.due, wakes: 1 });
   });
 
@@ -234,10 +238,11 @@ describe("a webhook", () => {
     const projectId = randomUUID();
     const old = await oldWebhook({ projectId });
     const { webhook: young } = await givenWebhook({ url: receiver.url, projectId });
-    await changeWebhook(young, { created_at: ago(60_000) });
+    const createdAt = new Date(Date.now() - 60_000);
+    await changeWebhook(young, { created_at: createdAt.toISOString() });
     const inFuture = new Date(Date.now() + 24 * HOUR).toISOString();
     await receive([eventOf(projectId), eventOf(projectId, { timestamp: inFuture })], new Date(Date.now() - 120_000));
-    await receive([eventOf(projectId, { timestamp: ago(2 * HOUR) })], new Date(Date.now() - 30_000));
+    await receive([eventOf(projectId, { timestamp: ago(2 * HOUR) })], createdAt);
     await purge();
     expect(await replay(projectId)).toEqual(complete({ events: 3, deliveries: 4 }));
     expect(await rowsOf(old)).toHaveLength(3);

@@ -186,6 +186,22 @@ describe("a failed load", () => {
     browser.window.dispatchEvent(new Event("online"));
     await elapse(100);
     expect(times).toHaveLength(before + 1);
+    // The wait before it has ended too: the next retry is 30 seconds later.
+    await elapse(29_000);
+    expect(times).toHaveLength(before + 1);
+  });
+
+  test("retries begin with 2 seconds again after a success", async () => {
+    const outcomes: [isOk: boolean, at: number][] = [];
+    respond("GET deliveries", () => {
+      const isOk = outcomes.length === 3;
+      outcomes.push([isOk, Date.now()]);
+      return isOk ? json([]) : failure(500, "internal_error", "No.");
+    });
+    await start();
+    await until(() => outcomes.length === 6);
+    const waits = outcomes.slice(1).map(([, at], index) => Math.round((at - (outcomes[index]?.[1] ?? 0)) / 1000));
+    expect([waits.slice(0, 3), waits.slice(4)]).toEqual([[2, 4, 8], [2]]);
   });
 });
 
