@@ -66,7 +66,10 @@ async function idsOf(api: Client, known: string[] = []): Promise<string[]> {
 
 test("continues after an outage at the last cursor, and says so once", async () => {
   const busy = new ApiError(503, { code: "service_unavailable", message: "Busy.", request_id: "r" }, 0);
+  const startedAt = performance.now();
   const ids = await idsOf(stubOf([[eventOf(1)], busy, new NetworkError("Gone."), [eventOf(2)]]));
+  // A second, and then twice as long.
+  expect(performance.now() - startedAt).toBeGreaterThan(2_900);
   expect(ids).toEqual(["e-1", "e-2"]);
   expect(cursors).toEqual(["start", "after e-1", "after e-1"]);
   expect(noted).toBe("Busy. Retrying.\nThe service is available again.\n");
@@ -83,6 +86,11 @@ test("yields an event once that the feed returns again", async () => {
     [eventOf(2), eventOf(3)],
   ]);
   expect(await idsOf(api, ["e-1"])).toEqual(["e-2", "e-3"]);
+});
+
+test("remembers the latest thousand events, so that one of them is yielded once", async () => {
+  const all = Array.from({ length: 1_001 }, (_, number) => eventOf(number));
+  expect(await idsOf(stubOf([all, all.slice(1)]))).toEqual(all.map(({ id }) => id));
 });
 
 async function waited(steps: Step[], listed: DeploymentEvent[] = []): Promise<void> {
@@ -113,3 +121,19 @@ test.each(["listed", "followed"])(
     expect(process.exitCode).toBe(1);
   },
 );
+
+test.each<[string, DeploymentEvent, Step[]]>([
+  ["ends with an event that is", eventOf(1, "deploy.failed"), []],
+  ["follows from the first page on, with an event that is", eventOf(1), [[eventOf(2, "deploy.failed")]]],
+])("a wait %s on the third page, after empty ones", async (_, listed, steps) => {
+  const pages = [
+    { items: [], nextCursor: "second", followCursor: "start" },
+    { items: [], nextCursor: "third" },
+    { items: [listed] },
+  ];
+  const api = { ...stubOf(steps), listEvents: async () => pages.shift() } as unknown as Client;
+  const open = async () => ({ api, projectId: "p-1" });
+  await waitForDeployment({ open, deploymentId: "d-1", timeout: { text: "20m", signal }, json: true });
+  expect(cursors).toEqual(steps.map(() => "start"));
+  expect(process.exitCode).toBe(1);
+});

@@ -233,6 +233,12 @@ describe("a signature that was computed incorrectly", () => {
     expect(verdict?.findings.map(({ code }) => code).sort()).toEqual(["wrong_encoding", "wrong_key"]);
   });
 
+  test("is explained when it is the last of the three that a rotation has", async () => {
+    const value = `v1,${"A".repeat(43)}= v1,${"B".repeat(43)}= "${signed()["webhook-signature"]}"`;
+    const headers = { ...signed(), "webhook-signature": value };
+    expect(codes(await verify(headers))).toMatchObject({ "webhook-signature": [false, "signature_quoted"] });
+  });
+
   test("is explained when webhook-timestamp was converted to milliseconds", async () => {
     const headers = { ...signed(), "webhook-timestamp": `${timestamp}000` };
     expect(codes(await verify(headers))).toMatchObject({ "webhook-signature": [false, "wrong_content"] });

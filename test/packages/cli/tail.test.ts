@@ -67,6 +67,15 @@ test("prints all new deliveries of a poll, over several pages", async () => {
   expect(printed.slice(1)).toEqual(deliveries.slice(1).map(({ id }) => `${id} succeeded`));
 });
 
+test("prints the newest thousand when more are new: a poll reads ten pages at most", async () => {
+  deliveries = [newDelivery(0, "succeeded")];
+  start(1);
+  await eventually(() => expect(printed).toHaveLength(1));
+  for (let number = 1; number <= 1_300; number++) deliveries.push(newDelivery(number, "succeeded"));
+  await eventually(() => expect(printed).toHaveLength(1_001));
+  expect(printed.slice(1)).toEqual(deliveries.slice(-1_000).map(({ id }) => `${id} succeeded`));
+});
+
 test("looks up all pending deliveries beyond the first page in turn, 20 per poll", async () => {
   deliveries = Array.from({ length: 50 }, (_, number) => newDelivery(number, "pending"));
   start(0);

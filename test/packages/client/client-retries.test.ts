@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { jest } from "@jest/globals";
 import { type ClientOptions, createClient } from "../../../packages/client/src/client.ts";
 
@@ -83,4 +84,65 @@ test("gives each request 35 seconds by default", async () => {
 
 test("does not retry after another error", async () => {
   expect(await waitsBetweenRequests(500, "1")).toEqual([]);
+});
+
+describe("waits", () => {
+  test("that have ended leave no listener at the signal", async () => {
+    const { signal } = new AbortController();
+    await waitsBetweenRequests(429, undefined, { signal });
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+
+  test.each([
+    ["before it begins", (stop: () => void) => ({ onWait: stop })],
+    ["after a second", (stop: () => void) => ({ onWait: () => void setTimeout(stop, 1_000) })],
+  ])("that the signal ends %s throw its reason at once, and leave no timer", async (_, optionsOf) => {
+    const stopping = new AbortController();
+    const stop = () => stopping.abort(new Error("enough"));
+    const client = createClient({
+      ...{ baseUrl: "https://api.test", signal: stopping.signal, ...optionsOf(stop) },
+      fetch: async () => new Response('{"error":{"code":"rate_limited","message":"No."}}', { status: 429 }),
+    });
+    const listed = client.listProjects().catch((error: Error) => error.message);
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(stopping.signal.aborted).toBe(true);
+    expect(jest.getTimerCount()).toBe(0);
+    expect(await listed).toBe("enough");
+  });
+});
+
+test("followEvents requests the pages of a pass at once, then waits 1 s after events, and up to 10 s while there are none", async () => {
+  const stopping = new AbortController();
+  const requests: [after: string | null, order: string | null, at: number][] = [];
+  // Two pages with events, then passes without any, and one with events.
+  const passes = ["next", "monitor", ...Array(12).fill("none"), "monitor", "none"];
+  const client = createClient({
+    ...{ baseUrl: "https://api.test", signal: stopping.signal },
+    fetch: async (input) => {
+      const { searchParams } = new URL((input as Request).url);
+      requests.push([searchParams.get("after"), searchParams.get("order"), Date.now()]);
+      const kind = passes[requests.length - 1];
+      if (kind === undefined) stopping.abort(new Error("enough"));
+      const rel = kind === "next" ? "next" : "monitor";
+      const Link = `<https://api.test/v1?after=c${requests.length}>; rel="${rel}"`;
+      return Response.json({ data: kind === "next" || kind === "monitor" ? [{ id: "e" }] : [] }, { headers: { Link } });
+    },
+  });
+  const cursors: string[] = [];
+  const followed = (async () => {
+    for await (const { cursor } of client.followEvents("p", { after: "c0" })) cursors.push(cursor);
+  })().catch((error: Error) => error.message);
+  for (let elapsed = 0; elapsed < 120_000; elapsed += 50) {
+    await jest.advanceTimersByTimeAsync(50);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(await followed).toBe("enough");
+  expect(cursors).toEqual(["c1", "c2", "c15"]);
+  expect(requests.map(([after, order]) => [after, order])).toEqual(requests.map((_, index) => [`c${index}`, "oldest"]));
+  const waits = requests.slice(1).map(([, , at], index) => (at - (requests[index]?.[2] ?? 0)) / 1000);
+  const inTenths = waits.map((seconds) => Math.round(seconds * 10) / 10);
+  expect([inTenths.slice(0, 4), inTenths.slice(12)]).toEqual([
+    [0, 1, 1.3, 1.7],
+    [10, 10, 1, 1.3],
+  ]);
 });

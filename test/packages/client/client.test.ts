@@ -390,6 +390,8 @@ describe("with a stub service", () => {
     await expect(client.deleteApiKey("1")).rejects.toMatchObject({ code: "not_found" });
     const rateLimited = await startStub([limited, notFound]);
     await expect(rateLimited.client.deleteApiKey("1")).rejects.toMatchObject({ code: "not_found" });
+    const read = await startStub([busy, notFound]);
+    await expect(read.client.listApiKeys()).rejects.toMatchObject({ code: "not_found" });
   });
 
   test("an aborted signal ends a wait and a request", async () => {

@@ -89,6 +89,17 @@ test.each<[string, VerifyWebhookOptions["headers"]]>([
     expect(await resultOf({ body, headers, secret, scheme })).toBe("verified");
 });
 
+test.each(["first", "last"])(
+  "accepts a signature header that is repeated, of which the %s one matches",
+  async (matching) => {
+    const others = Object.entries(signatureHeaders({ deliveryId: "other", at: new Date(), body: "" }, secret));
+    const wrong = others.filter(([name]) => /signature$/i.test(name));
+    const headers = matching === "first" ? [...pairs, ...wrong] : [...wrong, ...pairs];
+    for (const scheme of ["standard", "body"] as const)
+      expect(await resultOf({ body, headers, secret, scheme })).toBe("verified");
+  },
+);
+
 const bytes = Buffer.from(body);
 test.each<[string, VerifyWebhookOptions["body"]]>([
   ["a Buffer", bytes],

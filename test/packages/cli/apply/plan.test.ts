@@ -1,7 +1,9 @@
+import { jest } from "@jest/globals";
+import { applyPlan } from "../../../../packages/cli/src/apply/apply-plan.ts";
 import { planChanges } from "../../../../packages/cli/src/apply/plan.ts";
 import { planText, toChangeRecord } from "../../../../packages/cli/src/apply/plan-view.ts";
 import type { DeclaredWebhook } from "../../../../packages/cli/src/apply/webhooks-file.ts";
-import type { WebhookInList } from "../../../../packages/client/src/client.ts";
+import type { Client, WebhookInList } from "../../../../packages/client/src/client.ts";
 
 /* What `svc apply` changes, and how it shows it. */
 
@@ -131,4 +133,24 @@ test("the text of a plan reads like a diff, and ends with the counts", () => {
   expect(text(false)).toContain("  https://old.example.com/\\u202e  w-3  not in the file; kept\n");
   expect(text(false)).toMatch(/\n1 to create, 1 to update, 1 unchanged, 1 not in the file \(--prune deletes them\)\.$/);
   expect(planText([], process.stdout)).toBe("No webhooks.");
+});
+
+test("webhooks are created and changed before others are deleted, so that none is missing if the command is cut off", async () => {
+  const output = jest.spyOn(process.stdout, "write").mockReturnValue(true);
+  const calls: string[] = [];
+  const record = (name: string) => async () => {
+    calls.push(name);
+    return { id: "w-9", secret: "whsec_", url: b };
+  };
+  const api = {
+    createWebhook: record("create"),
+    updateWebhook: record("update"),
+    deleteWebhook: record("delete"),
+  } as unknown as Client;
+  const existing = [webhook("w-1", "https://old.example.com/"), webhook("w-2", a)];
+  const file = [declared(b), declared(a, { events: ["deploy.started"] })];
+  const plan = planChanges(file, existing, { prune: true }).reverse();
+  await applyPlan(api, "p-1", plan, { json: true, yes: true });
+  output.mockRestore();
+  expect(calls).toEqual(["create", "update", "delete"]);
 });
