@@ -1,5 +1,6 @@
-import { listPage, readDrillOptions, UsageError, usage } from "../drill/options.ts";
+import { listPage, readDrillOptions, usage } from "../drill/options.ts";
 import { runDrills } from "../drill/run.ts";
+import { UsageError } from "../local/command.ts";
 import { printableText } from "../local/printable.ts";
 import { AwsError } from "../smoke/aws/clients.ts";
 

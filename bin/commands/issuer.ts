@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { command, UsageError } from "../local/command.ts";
+import { command } from "../local/command.ts";
 import { demoJob, startDemoIssuer } from "../local/demo-issuer.ts";
 import { demoUser } from "../local/demo-user.ts";
 import { portInUse } from "../local/engines.ts";
-import { readSettings, settingRows } from "../local/settings.ts";
+import { PORTS, readNumber, readSettings, settingRows } from "../local/settings.ts";
 import { scriptCommand, startCommand } from "../local/shell-commands.ts";
 import { StartError } from "../local/start-error.ts";
 import { stopOnSignal } from "../local/stop-on-signal.ts";
@@ -20,14 +20,13 @@ service with it, trust a workflow and get the token of a job. Ctrl-C stops it.`,
 } as const;
 
 export async function main(): Promise<void> {
-  await command(help, async ({ port }) => {
-    if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
-      throw new UsageError("--port must be a port from 0 to 65535.");
+  await command(help, async (given) => {
+    const port = readNumber("--port", given.port, 0, PORTS);
     const settings = readSettings();
     const requestToken = randomBytes(24).toString("base64url");
-    const options = { port: Number(port), keyName: randomUUID(), requestToken };
+    const options = { port, keyName: randomUUID(), requestToken };
     const issuer = await startDemoIssuer("RS256", options).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === "EADDRINUSE" ? new StartError(portInUse("--port", Number(port))) : error;
+      throw error.code === "EADDRINUSE" ? new StartError(portInUse("--port", port)) : error;
     });
     stopOnSignal(async () => issuer.stop());
     const entry = { name: "ci", issuer: issuer.url, jwks_uri: issuer.jwksUri, audience: AUDIENCE };

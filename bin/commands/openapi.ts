@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import openapiTS, { astToString } from "openapi-typescript";
+import { command } from "../local/command.ts";
 import { openApiDocument } from "../openapi/document.ts";
 import { reference } from "../openapi/reference.ts";
 import type { Json } from "../openapi/schemas.ts";
@@ -52,28 +53,17 @@ function formatted(path: string, text: string): string {
   return execFileSync(process.execPath, args, { cwd: root, input: text, encoding: "utf8" });
 }
 
-const help = `Usage: npm run --silent openapi
+const help = {
+  name: "npm run --silent openapi",
+  about: `Writes docs/openapi.json, docs/api.md and the client's types and values (packages/client/src/schema.d.ts, values.ts) from the
+endpoints, their schemas and the texts in bin/openapi/operations.ts.`,
+  examples: ["npm run --silent openapi"],
+};
 
-Writes docs/openapi.json, docs/api.md and the client's types and values (packages/client/src/schema.d.ts, values.ts) from the
-endpoints, their schemas and the texts in bin/openapi/operations.ts.
-
-Options:
-  -h, --help  show help
-
-Exit codes: 0 written, 2 usage error.`;
-
-export async function main(args = process.argv.slice(2)): Promise<void> {
-  if (args.some((arg) => arg === "--help" || arg === "-h")) {
-    console.log(help);
-    return;
-  }
-  if (args.length > 0) {
-    console.error(`Unexpected argument ${args[0]}.\nUsage: npm run --silent openapi`);
-    process.exitCode = 2;
-    return;
-  }
-  for (const [path, text] of await generate()) {
-    writeFileSync(join(root, path), text);
-    console.log(`${path} ${(Buffer.byteLength(text) / 1024).toFixed(0)} KB`);
-  }
+export async function main(): Promise<void> {
+  await command(help, async () => {
+    const files = [...(await generate())];
+    for (const [path, text] of files) writeFileSync(join(root, path), text);
+    return files.map(([path, text]) => `${path} ${(Buffer.byteLength(text) / 1024).toFixed(0)} KB`).join("\n");
+  });
 }

@@ -1,5 +1,6 @@
+import { UsageError } from "../local/command.ts";
 import { printableText } from "../local/printable.ts";
-import { help, readSmokeOptions, UsageError, usage } from "../smoke/options.ts";
+import { help, readSmokeOptions, usage } from "../smoke/options.ts";
 import { smoke } from "../smoke/run.ts";
 
 /*

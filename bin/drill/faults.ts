@@ -8,17 +8,12 @@ import {
   PutFunctionConcurrencyCommand,
   UpdateEventSourceMappingCommand,
 } from "@aws-sdk/client-lambda";
-import {
-  ChangeMessageVisibilityCommand,
-  DeleteMessageCommand,
-  GetQueueUrlCommand,
-  ReceiveMessageCommand,
-  SendMessageCommand,
-} from "@aws-sdk/client-sqs";
+import { DeleteMessageCommand, GetQueueUrlCommand, type Message, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
+import { makeVisible, receiveAll } from "../local/dead-letters.ts";
 import { AwsError, cloudWatch, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
 import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
 
@@ -68,43 +63,26 @@ async function send(site: DrillSite, QueueUrl: string): Promise<void> {
   await sqs().send(new SendMessageCommand({ QueueUrl, MessageBody: bodyOf(site) }));
 }
 
-/** Bounds the search in a dead-letter queue: a hundred receives of ten messages. */
-const MAX_RECEIVES = 100;
+/** Bounds the search in a dead-letter queue. */
+const MAX_SEARCHED = 1_000;
 /** Seconds for which a searched message is invisible. */
 const SEARCH_SECONDS = 60;
 
 /** Deletes the message of a drill from a dead-letter queue, and no other. @returns whether it was found */
-async function deleteMarked(site: DrillSite, QueueUrl: string): Promise<boolean> {
-  const others: (string | undefined)[] = [];
+async function deleteMarked({ mark }: DrillSite, QueueUrl: string): Promise<boolean> {
+  const others: Message[] = [];
   try {
-    return await search();
-  } finally {
-    for (const ReceiptHandle of others) {
-      await sqs().send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout: 0 }));
-    }
-  }
-
-  async function search(): Promise<boolean> {
-    for (let round = 0; round < MAX_RECEIVES; round += 1) {
-      const { Messages = [] } = await sqs().send(
-        new ReceiveMessageCommand({
-          QueueUrl,
-          MaxNumberOfMessages: 10,
-          VisibilityTimeout: SEARCH_SECONDS,
-          WaitTimeSeconds: 1,
-        }),
-      );
-      if (Messages.length === 0) return false;
-      for (const { Body = "", ReceiptHandle } of Messages) {
-        if (!Body.includes(site.mark)) {
-          others.push(ReceiptHandle);
-          continue;
-        }
-        await sqs().send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
+    for await (const message of receiveAll(QueueUrl, SEARCH_SECONDS)) {
+      if (message.Body?.includes(mark)) {
+        await sqs().send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message.ReceiptHandle }));
         return true;
       }
+      others.push(message);
+      if (others.length === MAX_SEARCHED) break;
     }
     return false;
+  } finally {
+    await makeVisible(QueueUrl, others);
   }
 }
 

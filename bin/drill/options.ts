@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { UsageError } from "../local/command.ts";
 import { type DrillName, drills, isDrillName } from "./drills.ts";
 
 export const usage = "Usage: npm run --silent drill -- <name>|all --stage <name> [--yes]";
@@ -18,11 +19,6 @@ export interface DrillOptions {
   stage: string;
   /** The operator accepts a drill in a stage that keeps its data. */
   isConfirmed: boolean;
-}
-
-/** The command line is not valid. The message is one sentence. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
 }
 
 /**

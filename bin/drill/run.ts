@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AlarmHistoryItem, DescribeAlarmHistoryCommand } from "@aws-sdk/client-cloudwatch";
+import { UsageError } from "../local/command.ts";
 import { cloudWatch } from "../smoke/aws/clients.ts";
 import { type Alarm, describeAlarms, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
 import { type Drill, type DrillName, drills, type Proof } from "./drills.ts";
 import { alarmState, type DrillSite, type Fault } from "./faults.ts";
-import { type DrillOptions, REFUSAL, UsageError } from "./options.ts";
+import { type DrillOptions, REFUSAL } from "./options.ts";
 
 export interface DrillLimits {
   /** Length of a minute in milliseconds; tests shorten it. */

@@ -64,13 +64,14 @@ export async function redriveDeadLetters({ url, source }: DeadLetterQueue): Prom
 }
 
 /** Makes received messages visible again, so that the next reader finds them. */
-async function makeVisible(QueueUrl: string, messages: Iterable<Message>): Promise<void> {
+export async function makeVisible(QueueUrl: string, messages: Iterable<Message>): Promise<void> {
   for (const { ReceiptHandle } of messages) {
     await sqs().send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout: 1 }));
   }
 }
 
-async function* receiveAll(QueueUrl: string, VisibilityTimeout: number): AsyncGenerator<Message> {
+/** Receives the messages of a queue until none is visible. */
+export async function* receiveAll(QueueUrl: string, VisibilityTimeout: number): AsyncGenerator<Message> {
   for (;;) {
     const { Messages = [] } = await sqs().send(
       new ReceiveMessageCommand({

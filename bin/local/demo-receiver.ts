@@ -4,7 +4,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { StartError } from "./start-error.ts";
 
-/* The receiver of the demo, and the signature checks that every receiver should make. */
+/* The receiver of the demo and of the smoke test, and the signature checks that every receiver should make. */
 
 const MAX_WAIT_MS = 15_000;
 
@@ -47,6 +47,8 @@ export async function startReceiver() {
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    /** Those that `next` has not returned. */
+    deliveries,
     /** Returns the oldest delivery that was not returned before. @throws StartError when none arrives within 15 s */
     async next(): Promise<ReceivedDelivery> {
       const signal = AbortSignal.timeout(MAX_WAIT_MS);

@@ -42,8 +42,10 @@ export interface LocalSettings {
 export const defaultPort = 3000;
 export const defaultSqsPort = 3001;
 export const defaultDataDir = ".local";
-/** The batch size of the sender on AWS. */
-const MAX_BATCH_SIZE = 10;
+/** 0 = any free one. */
+export const PORTS: [number, number] = [0, 65_535];
+/** The sender on AWS has the largest. */
+const BATCH_SIZES: [number, number] = [1, 10];
 const LOOPBACK_CIDRS = "127.0.0.0/8,::1/128";
 
 /** The rows of a help page for some of the settings. */
@@ -54,15 +56,15 @@ export const settingRows = (...names: (keyof typeof rows)[]) =>
 export function readSettings(env = process.env): LocalSettings {
   const dataDir = usableDir(env.DATA_DIR || defaultDataDir);
   const settings = {
-    port: readPort("PORT", env.PORT, defaultPort),
-    sqsPort: readPort("SQS_PORT", env.SQS_PORT, defaultSqsPort),
+    port: readNumber("PORT", env.PORT, defaultPort, PORTS),
+    sqsPort: readNumber("SQS_PORT", env.SQS_PORT, defaultSqsPort, PORTS),
     dataDir,
     jwtSecret: env.JWT_SECRET || storedSecret(dataDir),
     isSecretGiven: Boolean(env.JWT_SECRET),
     dynamoEndpoint: readEndpoint("AWS_ENDPOINT_URL_DYNAMODB", env.AWS_ENDPOINT_URL_DYNAMODB),
     sqsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SQS", env.AWS_ENDPOINT_URL_SQS),
     snsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SNS", env.AWS_ENDPOINT_URL_SNS),
-    deliveryBatchSize: readBatchSize("DELIVERY_BATCH_SIZE", env.DELIVERY_BATCH_SIZE),
+    deliveryBatchSize: readNumber("DELIVERY_BATCH_SIZE", env.DELIVERY_BATCH_SIZE, 1, BATCH_SIZES),
   };
   hs256Key(settings.jwtSecret, "JWT_SECRET");
   return settings;
@@ -133,21 +135,13 @@ function checkOrigin(text: string): void {
   );
 }
 
-function readPort(name: string, text: string | undefined, fallback: number): number {
+/** @param range the accepted whole numbers, both ends included */
+export function readNumber(name: string, text: string | undefined, fallback: number, range: [number, number]): number {
   if (!text) return fallback;
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535))
-    throw new SettingError(`${name} must be a port from 0 (any free one) to 65535, not "${text}".`);
-  return port;
-}
-
-function readBatchSize(name: string, text: string | undefined): number {
-  if (!text) return 1;
-  const size = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(size >= 1 && size <= MAX_BATCH_SIZE)) {
-    throw new SettingError(`${name} must be a whole number from 1 to ${MAX_BATCH_SIZE}, not "${text}".`);
-  }
-  return size;
+  const [min, max] = range;
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  throw new SettingError(`${name} must be a whole number from ${min} to ${max}, not "${text}".`);
 }
 
 function readEndpoint(name: string, text: string | undefined): string | undefined {

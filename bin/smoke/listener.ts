@@ -1,13 +1,6 @@
-import { once } from "node:events";
-import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
+import { startReceiver } from "../local/demo-receiver.ts";
 import { CheckFailed } from "./findings.ts";
-
-interface ReceivedDelivery {
-  headers: http.IncomingHttpHeaders;
-  body: string;
-}
 
 /** A receiver on this machine that records deliveries and verifies their signatures. */
 export interface Listener {
@@ -18,20 +11,11 @@ export interface Listener {
 }
 
 export async function listen(): Promise<Listener> {
-  const received = new Map<string, ReceivedDelivery>();
-  const server = http.createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    const { headers } = request;
-    received.set(String(headers["x-service-delivery"]), { headers, body: Buffer.concat(chunks).toString("utf8") });
-    response.end("received");
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, deliveries, close } = await startReceiver();
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url,
     verify(deliveryId, secret, previous = []) {
-      const delivery = received.get(deliveryId);
+      const delivery = deliveries.findLast(({ headers }) => headers["x-service-delivery"] === deliveryId);
       if (!delivery) throw new CheckFailed("the stage reports the delivery as succeeded, but it did not arrive here");
       const at = new Date(1000 * Number(delivery.headers["webhook-timestamp"]));
       const expected = signatureHeaders({ deliveryId, at, body: delivery.body }, secret, previous);
@@ -40,6 +24,6 @@ export async function listen(): Promise<Listener> {
         if (!isSame) throw new CheckFailed(`the delivery arrived, but its ${name} does not match the secret`);
       }
     },
-    close: () => server.close().closeAllConnections(),
+    close,
   };
 }

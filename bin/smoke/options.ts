@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
+import { UsageError } from "../local/command.ts";
 
 export const usage =
   "Usage: npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]\n  [--operator --stage <name> [--close-endpoint]]";
@@ -37,11 +38,6 @@ export interface SmokeOptions {
   requiresAll?: boolean;
   /** Also runs the checks of an operator, on the stack of this stage; absent = only those of a user. */
   operator?: { stage: string; closesEndpoint: boolean };
-}
-
-/** The command line is not valid. The message is one sentence. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
 }
 
 /**

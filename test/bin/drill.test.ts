@@ -1,6 +1,7 @@
 import { type Drill, type DrillName, drills } from "../../bin/drill/drills.ts";
-import { listPage, readDrillOptions, UsageError } from "../../bin/drill/options.ts";
+import { listPage, readDrillOptions } from "../../bin/drill/options.ts";
 import { runDrills } from "../../bin/drill/run.ts";
+import { UsageError } from "../../bin/local/command.ts";
 import { SynthesizedStack } from "../lib/synthesized.ts";
 import { AwsAccount, serveAwsAccount } from "../support/aws-account.ts";
 import { runCommand } from "../support/local-run.ts";

@@ -55,8 +55,8 @@ test("issuer gives a job a token that the service accepts as soon as the workflo
 });
 
 test.each([
-  ["65536", "--port must be a port from 0 to 65535."],
-  ["no", "--port must be a port from 0 to 65535."],
+  ["65536", "--port must be a whole number from 0 to 65535"],
+  ["no", "--port must be a whole number from 0 to 65535"],
 ])("issuer --port %s exits with 1 and names the mistake", async (port, message) => {
   const { code, stdout, stderr } = await runCommand("issuer", ["--port", port], { DATA_DIR });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

@@ -127,24 +127,6 @@ test.each(webhookEventNames)("the example of %s has valid signatures", (name) =>
   expect(Object.fromEntries(shown)).toMatchObject(headers);
 });
 
-describe.each(["openapi", "vectors"])("npm run %s", (name) => {
-  const run = (...args: string[]) =>
-    spawnSync(process.execPath, [join(root, `bin/${name}.ts`), ...args], { cwd: root, encoding: "utf8" });
-
-  test("prints its usage on --help", () => {
-    const { status, stdout, stderr } = run("--help");
-    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-    expect(stdout).toContain(`Usage: npm run --silent ${name}\n`);
-    expect(stdout).toContain("-h, --help  show help");
-  });
-
-  test("exits with 2 on an unknown argument", () => {
-    const { status, stdout, stderr } = run("--check");
-    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-    expect(stderr).toBe(`Unexpected argument --check.\nUsage: npm run --silent ${name}\n`);
-  });
-});
-
 test("every link of docs/api.md leads to a heading", () => {
   const page = committed("docs/api.md");
   const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, text = ""]) =>

@@ -79,6 +79,8 @@ const optionsByProgram: Record<string, string[]> = {
   demo: ["DATA_DIR", "[ci]"],
   console: ["--user <id>", "(default: demo-user)", "DATA_DIR"],
   issuer: ["--port <port>", "(default: 4999)", "DATA_DIR"],
+  openapi: ["docs/openapi.json"],
+  vectors: ["docs/vectors.json"],
   token: ["--user <id>", "--expires-in <seconds>", "(default: 3600)", "(required)"],
   project: [
     "--user <id>",
@@ -146,6 +148,8 @@ test.each([
   ["local", "--prot", "Unknown option '--prot'."],
   ["demo", "now", "Unexpected argument 'now'."],
   ["build", "--outdir=x", "Unknown option '--outdir'."],
+  ["openapi", "--check", "Unknown option '--check'."],
+  ["vectors", "--check", "Unknown option '--check'."],
 ])("%s rejects %s and shows its usage", async (name, arg, message) => {
   const { code, stdout, stderr } = await commandHere(name, [arg], {});
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

@@ -87,9 +87,9 @@ test("all files of the service are readable by their owner only, whatever the um
 });
 
 test.each<[string, string, string | RegExp]>([
-  ["PORT", "eighty", 'PORT must be a port from 0 (any free one) to 65535, not "eighty".'],
-  ["PORT", "65536", 'PORT must be a port from 0 (any free one) to 65535, not "65536".'],
-  ["SQS_PORT", "-1", 'SQS_PORT must be a port from 0 (any free one) to 65535, not "-1".'],
+  ["PORT", "eighty", 'PORT must be a whole number from 0 to 65535, not "eighty".'],
+  ["PORT", "65536", 'PORT must be a whole number from 0 to 65535, not "65536".'],
+  ["SQS_PORT", "-1", 'SQS_PORT must be a whole number from 0 to 65535, not "-1".'],
   ["JWT_SECRET", "x".repeat(31), /^JWT_SECRET .*32 bytes/],
   ["DELIVERY_BATCH_SIZE", "0", 'DELIVERY_BATCH_SIZE must be a whole number from 1 to 10, not "0".'],
   ["DELIVERY_BATCH_SIZE", "11", 'DELIVERY_BATCH_SIZE must be a whole number from 1 to 10, not "11".'],
