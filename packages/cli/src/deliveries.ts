@@ -8,6 +8,7 @@ import type {
   WebhookEventName,
   WebhookRef,
 } from "../../client/src/client.ts";
+import { countRecoverable, recoveryCountText } from "../../client/src/recovery-count.ts";
 import { deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "../../client/src/values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
@@ -27,7 +28,6 @@ import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { readNumber } from "./read-number.ts";
-import { countRecoverable, recoveryCountText } from "./recovery-count.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
 

@@ -12,7 +12,11 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
   cancelled: "dim",
 };
 
-const statusCell = ({ status }: Pick<Delivery, "status">): Cell => ({ text: status, style: styleByStatus[status] });
+/** A delivery that failed and is tried again is `failing` here, unlike one that was not tried yet. */
+const statusCell = ({ status, last_attempt }: Pick<Delivery, "status" | "last_attempt">): Cell =>
+  status === "pending" && last_attempt !== null && last_attempt.error_code !== null
+    ? { text: "failing", style: "red" }
+    : { text: status, style: styleByStatus[status] };
 
 /** Returns what a delivery waits for: `next in 4 min`, `probe in 40 s`; undefined when no attempt follows. */
 export function waitText({ status, waiting_for, next_attempt_at }: Delivery, now = new Date()): string | undefined {
@@ -33,18 +37,20 @@ export function deliveryTable(deliveries: Delivery[]): string {
     delivery.id,
     delivery.test ? `${delivery.event} (test)` : delivery.event,
     statusCell(delivery),
-    relativeTime(delivery.created_at),
+    delivery.last_attempt === null ? "" : resultOf(delivery.last_attempt),
     String(delivery.attempt_count),
     // The column is named next.
     waitText(delivery)?.replace(/^next /, "") ?? "",
+    relativeTime(delivery.created_at),
     delivery.webhook_id,
   ]);
   // The most important first, because a narrow terminal does not show the last ones.
-  return table(["id", "event", "status", "created", "attempts", "next", "webhook"], rows);
+  return table(["id", "event", "status", "result", "attempts", "next", "created", "webhook"], rows);
 }
 
 /** The result of an attempt: `connection_refused in 3 ms`, `500 in 12 ms`, `200 in 15 ms (2 requests)`. */
-function resultOf({ error_code, status_code, duration_ms, request_count }: Attempt): string {
+function resultOf(attempt: NonNullable<Delivery["last_attempt"]> & Partial<Pick<Attempt, "request_count">>): string {
+  const { error_code, status_code, duration_ms, request_count = 1 } = attempt;
   const result = error_code === null || error_code === "http_status" ? String(status_code) : error_code;
   return `${result} in ${duration_ms} ms${request_count > 1 ? ` (${request_count} requests)` : ""}`;
 }

@@ -132,7 +132,8 @@ async function getIfPresent(api: Client, webhook: WebhookRef, id: string): Promi
 async function printChange(api: Client, { delivery, webhook }: Change, json: boolean): Promise<void> {
   if (json) return print(jsonText(delivery));
   const line = deliveryLine(delivery, await getFailedAttempt(api, webhook, delivery));
-  print(`${styled("dim", new Date().toISOString().slice(11, 19))}  ${line}`);
+  const at = delivery.last_attempt?.at ?? delivery.created_at;
+  print(`${styled("dim", at.slice(11, 19))}  ${line}`);
 }
 
 /** Requests the last attempt of a delivery that has not succeeded, because its line shows the cause. */

@@ -6,7 +6,7 @@ import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { findWebhook, isUuid, noWebhookError } from "./find.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { awaitOutcome } from "./outcome.ts";
-import { jsonText, note, print } from "./terminal.ts";
+import { jsonText, note, print, printable } from "./terminal.ts";
 import {
   checkSecrets,
   readObject,
@@ -69,10 +69,13 @@ async function sendTestDeliveries(event: WebhookEventName, options: Options): Pr
   const { api, projectId } = await openProject(options);
   const webhooks = await webhooksFor(api, projectId, event, options.webhook);
   const requested = [];
-  for (const webhook of webhooks) {
-    requested.push({ webhook, delivery: await api.sendTestDelivery(webhook, { event }) });
+  for (const { url, ...webhook } of webhooks) {
+    requested.push({ url, webhook, delivery: await api.sendTestDelivery(webhook, { event }) });
   }
-  for (const { webhook, delivery } of requested) await awaitOutcome(api, webhook, delivery, options.json);
+  for (const { url, webhook, delivery } of requested) {
+    if (url !== undefined && !options.json) note(printable(url));
+    await awaitOutcome(api, webhook, delivery, options.json);
+  }
 }
 
 /** @throws CommandError when no webhook is to get the event */
@@ -81,7 +84,7 @@ async function webhooksFor(
   projectId: string,
   event: WebhookEventName,
   idOrPrefix: string | undefined,
-): Promise<WebhookRef[]> {
+): Promise<(WebhookRef & { url?: string })[]> {
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   const all = await api.listWebhooks(projectId);
   if (all.length === 0) throw noWebhookError(projectId);
@@ -95,7 +98,7 @@ async function webhooksFor(
   note(
     `Sending ${event} to ${chosen.length} of the project's ${all.length} ${all.length === 1 ? "webhook" : "webhooks"}.`,
   );
-  return chosen.map(({ id }) => ({ projectId, webhookId: id }));
+  return chosen.map(({ id, url }) => ({ projectId, webhookId: id, url }));
 }
 
 async function forwardSample(

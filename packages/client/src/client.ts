@@ -219,6 +219,17 @@ export function createClient(options: ClientOptions) {
 
   const workflowsPath = "/v1/projects/{project_id}/trusted-workflows";
 
+  const inProjectWith = <Query>(projectId: string, query: Query) => ({
+    params: { path: { project_id: projectId }, query },
+  });
+  const auditEvents = (query: AuditQuery) => http.GET("/v1/audit-events", { params: { query } });
+  const projectAuditEvents = (projectId: string, query: AuditQuery) =>
+    http.GET("/v1/projects/{project_id}/audit-events", inProjectWith(projectId, query));
+  const projectDeliveries = (projectId: string, query: DeliveryQuery) =>
+    http.GET("/v1/projects/{project_id}/deliveries", inProjectWith(projectId, query));
+  const deliveries = (webhook: WebhookRef, query: DeliveryQuery) =>
+    http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
+
   const client = {
     createApiKey: (body: BodyOf<"createApiKey">, create: CreateOptions = {}) =>
       data(http.POST("/v1/api-keys", { body, ...once(create) })),
@@ -258,23 +269,16 @@ export function createClient(options: ClientOptions) {
       })),
 
     /** Returns one page of what was done to the caller's keys, newest first. */
-    listAuditEvents: (query: AuditQuery = {}): Promise<AuditPage> =>
-      pageOf(http.GET("/v1/audit-events", { params: { query } })),
+    listAuditEvents: (query: AuditQuery = {}): Promise<AuditPage> => pageOf(auditEvents(query)),
     /** Iterates over what was done to the caller's keys, newest first. Requests each page when it is needed. */
     eachAuditEvent: (query: AuditQuery = {}) =>
-      eachItem(query.cursor, (cursor) => http.GET("/v1/audit-events", { params: { query: { ...query, ...cursor } } })),
+      eachItem(query.cursor, (cursor) => auditEvents({ ...query, ...cursor })),
     /** Returns one page of what was done in a project, newest first. */
     listProjectAuditEvents: (projectId: string, query: AuditQuery = {}): Promise<AuditPage> =>
-      pageOf(
-        http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } }),
-      ),
+      pageOf(projectAuditEvents(projectId, query)),
     /** Iterates over what was done in a project, newest first. Requests each page when it is needed. */
     eachProjectAuditEvent: (projectId: string, query: AuditQuery = {}) =>
-      eachItem(query.cursor, (cursor) =>
-        http.GET("/v1/projects/{project_id}/audit-events", {
-          params: { path: { project_id: projectId }, query: { ...query, ...cursor } },
-        }),
-      ),
+      eachItem(query.cursor, (cursor) => projectAuditEvents(projectId, { ...query, ...cursor })),
 
     /** Returns all projects of the caller, oldest membership first. Requests as many pages as there are. */
     async listProjects(): Promise<Project[]> {
@@ -359,22 +363,16 @@ export function createClient(options: ClientOptions) {
 
     /** Returns one page. */
     listDeliveries: (webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> =>
-      pageOf(http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } })),
+      pageOf(deliveries(webhook, query)),
     /** Iterates over the deliveries, newest first. Requests each page when it is needed. */
     eachDelivery: (webhook: WebhookRef, query: DeliveryQuery = {}) =>
-      eachItem(query.cursor, (cursor) =>
-        http.GET(deliveriesPath, { params: { path: pathOf(webhook), query: { ...query, ...cursor } } }),
-      ),
+      eachItem(query.cursor, (cursor) => deliveries(webhook, { ...query, ...cursor })),
     /** Returns one page of the deliveries of all webhooks of a project. */
     listProjectDeliveries: (projectId: string, query: DeliveryQuery = {}): Promise<DeliveryPage> =>
-      pageOf(http.GET("/v1/projects/{project_id}/deliveries", { params: { path: { project_id: projectId }, query } })),
+      pageOf(projectDeliveries(projectId, query)),
     /** Iterates over the deliveries of all webhooks of a project, newest first. Requests each page when it is needed. */
     eachProjectDelivery: (projectId: string, query: DeliveryQuery = {}) =>
-      eachItem(query.cursor, (cursor) =>
-        http.GET("/v1/projects/{project_id}/deliveries", {
-          params: { path: { project_id: projectId }, query: { ...query, ...cursor } },
-        }),
-      ),
+      eachItem(query.cursor, (cursor) => projectDeliveries(projectId, { ...query, ...cursor })),
     getDelivery: (webhook: WebhookRef, id: string) => data(http.GET(deliveryPath, ofDelivery(webhook, id))),
     redeliver: (webhook: WebhookRef, id: string) =>
       data(http.POST(`${deliveryPath}/redeliver`, ofDelivery(webhook, id))),

@@ -45,5 +45,12 @@ export async function countRecoverable(
   return result(true);
 }
 
+/** `12 would be sent again: 10 failed, 2 held.` */
+export function recoveryCountText({ count, failed, held, complete }: RecoveryCount, maxRead = MAX_READ): string {
+  const parts = `${failed} failed, ${held} held`;
+  if (complete) return `${count} would be sent again: ${parts}.`;
+  return `At least ${count} would be sent again: ${parts}. Only the newest ${maxRead} deliveries were counted.`;
+}
+
 /** The time in a UUIDv7, in milliseconds (RFC 9562, section 5.7). */
 const eventTime = (id: string): number => Number.parseInt(id.replace("-", "").slice(0, 12), 16);

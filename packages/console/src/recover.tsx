@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { WebhookRef } from "../../client/src/client.ts";
-import { countRecoverable, type RecoveryCount } from "../../client/src/recovery-count.ts";
+import { countRecoverable, type RecoveryCount, recoveryCountText } from "../../client/src/recovery-count.ts";
 import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog } from "./dialog.tsx";
 import { toLocalInput } from "./filter-bar.tsx";
@@ -82,7 +82,7 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
       />
       <p role="status">
         {count.isBusy && "Counting…"}
-        {counted && sentCount === 0 && countText(counted)}
+        {counted && sentCount === 0 && recoveryCountText(counted, MAX_COUNTED)}
         {sentCount > 0 && `${sentCount} sent again so far.`}
       </p>
     </FormDialog>
@@ -92,12 +92,4 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
 function recoverVerb({ count, complete }: RecoveryCount): string {
   if (!complete) return `Recover ${count}+`;
   return count === 0 ? "Recover" : `Recover ${count}`;
-}
-
-/** `12 would be sent again: 10 failed, 2 held.` */
-function countText({ count, failed, held, complete }: RecoveryCount): string {
-  if (complete && count === 0) return "There are no deliveries to recover.";
-  const start = complete ? count : `At least ${count}`;
-  const end = complete ? "" : ` Only the newest ${MAX_COUNTED} deliveries were counted.`;
-  return `${start} would be sent again: ${failed} failed, ${held} held.${end}`;
 }

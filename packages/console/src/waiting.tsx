@@ -10,6 +10,9 @@ export const isBeingSent = ({ waiting_for, next_attempt_at }: Waiting): boolean 
 
 const textsOf = ({ waiting_for }: Waiting) => waitingTexts[waiting_for ?? "schedule"] ?? waitingTexts.schedule;
 
+/** A planned time. Past means that it is about to happen. */
+const Due = ({ at }: { at: string }) => (Date.parse(at) <= Date.now() ? "now" : <Time at={at} />);
+
 /** Says in a list, in a few words, why a delivery is not attempted now or when it will be. */
 export function WaitingNote({ waiting }: { waiting: Waiting }) {
   const { waiting_for, next_attempt_at } = waiting;
@@ -19,7 +22,7 @@ export function WaitingNote({ waiting }: { waiting: Waiting }) {
   return (
     <span class="fine" title={waiting_for === null ? undefined : `${sentence}.`}>
       {` · ${mark} `}
-      {isTimed && next_attempt_at !== null && <Time at={next_attempt_at} />}
+      {isTimed && next_attempt_at !== null && <Due at={next_attempt_at} />}
     </span>
   );
 }
@@ -40,7 +43,7 @@ export function WaitingBox({ waiting }: { waiting: Waiting }) {
       {next_attempt_at !== null && (
         <>
           {`; ${next} `}
-          <Time at={next_attempt_at} />
+          <Due at={next_attempt_at} />
         </>
       )}
       .

@@ -91,6 +91,12 @@ describe("what a delivery waits for", () => {
     expect(deliveryTable([parked])).toContain("receiver down, probe ");
     expect(deliveryLine(parked, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
     expect(deliveryPage(parked, "p-1")).toMatch(/^waits +The webhook fails\./m);
+    const last_attempt = { at: "2026-11-21T12:00:01.000Z", duration_ms: 23, hint: "Check it." };
+    const failing = {
+      ...parked,
+      last_attempt: { ...last_attempt, status_code: 401, error_code: "http_status" as const },
+    };
+    expect(deliveryTable([failing])).toMatch(/ failing +401 in 23 ms +0 +receiver down/);
     const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
     expect(deliveryPage(held, "p-1")).toMatch(/^waits +Held: .* svc deliveries recover/m);
   });

@@ -1,5 +1,5 @@
-import { countRecoverable, MAX_READ, recoveryCountText } from "../../../packages/cli/src/recovery-count.ts";
 import type { Client, Delivery } from "../../../packages/client/src/client.ts";
+import { countRecoverable, MAX_READ, recoveryCountText } from "../../../packages/client/src/recovery-count.ts";
 
 /* `svc deliveries recover --dry-run`, against a stub of the client. */
 

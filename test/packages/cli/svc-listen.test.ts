@@ -244,6 +244,8 @@ describe("svc trigger", () => {
       .split("\n")
       .map((line): unknown => JSON.parse(line));
     expect(lines).toMatchObject([1, 2].map(() => ({ event: "deploy.failed", test: true, status: "succeeded" })));
+    const named = await svcHere(["trigger", "deploy.failed"], { env });
+    expect(named.stderr.split("\n").slice(1)).toEqual([receiver.url, receiver.url, ""]);
     const none = await svcHere(["trigger", "deploy.succeeded", "--project", project], { env });
     expect(none).toMatchObject({
       code: 1,

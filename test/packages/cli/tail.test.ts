@@ -43,7 +43,7 @@ afterEach(async () => {
   jest.restoreAllMocks();
 });
 
-function start(last: number): void {
+function start(last: number, json = true): void {
   const api = {
     listDeliveries: async (_webhook: unknown, { limit = 20, cursor = "0" }: { limit?: number; cursor?: string }) => {
       const end = Number(cursor) + limit;
@@ -55,8 +55,25 @@ function start(last: number): void {
       return deliveries.find((delivery) => delivery.id === id);
     },
   } as unknown as Client;
-  ended = tail(api, [webhook], { last, json: true, signal: stop.signal }).catch((error) => error);
+  ended = tail(api, [webhook], { last, json, signal: stop.signal }).catch((error) => error);
 }
+
+test("without --json, a line begins with the time of the last attempt, or of the delivery", async () => {
+  jest.spyOn(process.stdout, "write").mockImplementation((text) => {
+    printed.push(String(text).slice(0, 8));
+    return true;
+  });
+  const last_attempt = {
+    at: "2026-11-21T12:34:56.000Z",
+    duration_ms: 1,
+    status_code: 200,
+    error_code: null,
+    hint: null,
+  };
+  deliveries = [newDelivery(0, "pending"), { ...newDelivery(1, "succeeded"), last_attempt }];
+  start(2, false);
+  await eventually(() => expect(printed).toEqual(["12:00:00", "12:34:56"]));
+});
 
 test("prints all new deliveries of a poll, over several pages", async () => {
   deliveries = [newDelivery(0, "succeeded")];
