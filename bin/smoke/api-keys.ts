@@ -61,7 +61,6 @@ export const apiKeys: CheckGroup = {
       async run(context) {
         const { key_prefix } = await listEntry(context);
         assert(key_prefix === context.key?.keyPrefix, `GET ${keysPath}: key_prefix differs from the one at creation`);
-        return undefined;
       },
     },
     {
@@ -74,7 +73,6 @@ export const apiKeys: CheckGroup = {
           ids(visible) === ids(requireProjects(context)),
           "GET /v1/projects: the key sees other projects than its owner does",
         );
-        return undefined;
       },
     },
     {
@@ -83,7 +81,6 @@ export const apiKeys: CheckGroup = {
         const { key } = requireKey(context);
         const response = await context.send("POST", keysPath, { token: key, body: { name: context.mark } });
         expectError(response, "session_required");
-        return undefined;
       },
     },
     {
@@ -91,7 +88,6 @@ export const apiKeys: CheckGroup = {
       async run(context) {
         const { last_used_at } = await listEntry(context);
         assert(last_used_at !== null, `GET ${keysPath}: last_used_at is null although the key was used`);
-        return undefined;
       },
     },
     {
@@ -100,14 +96,12 @@ export const apiKeys: CheckGroup = {
         const path = `${keysPath}/${requireKey(context).id}`;
         expectNoContent(await context.send("DELETE", path, { token: context.options.token }));
         context.created.delete(path);
-        return undefined;
       },
     },
     {
       claim: "the next request with the deleted key is rejected",
       async run(context) {
         expectError(await context.send("GET", "/v1/projects", { token: requireKey(context).key }), "invalid_api_key");
-        return undefined;
       },
     },
   ],

@@ -52,7 +52,6 @@ export const reach: CheckGroup = {
         expectError(await send("GET", UNKNOWN_ROUTE), "not_found");
         // With an Authorization header, API Gateway's default is an error about a missing AWS signature.
         expectError(await send("GET", UNKNOWN_ROUTE, { token: "junk" }), "not_found");
-        return undefined;
       },
     },
     {
@@ -62,7 +61,6 @@ export const reach: CheckGroup = {
         expectError(await send("GET", path), "not_found");
         expectError(await send("GET", path, { token: options.token }), "not_found");
         expectError(await send("GET", path, { token: "junk" }), "not_found");
-        return undefined;
       },
     },
     {
@@ -72,7 +70,6 @@ export const reach: CheckGroup = {
         expectError(response, "method_not_allowed");
         const allow = response.headers.get("allow");
         assert(/\bGET\b/.test(allow ?? ""), `PUT /v1/projects: expected Allow: GET, got ${allow ?? "no Allow header"}`);
-        return undefined;
       },
     },
   ],
@@ -88,7 +85,6 @@ export const credentials: CheckGroup = {
         const response = await send("GET", "/v1/projects");
         expectError(response, "unauthorized");
         expectChallenge(response);
-        return undefined;
       },
     },
     {
@@ -97,21 +93,18 @@ export const credentials: CheckGroup = {
         const response = await send("GET", "/v1/projects", { token: "junk.junk.junk" });
         expectError(response, "invalid_token");
         expectChallenge(response);
-        return undefined;
       },
     },
     {
       claim: "a partner key (svcp_) is treated as a JWT and rejected",
       async run({ send }) {
         expectError(await send("GET", "/v1/projects", { token: `svcp_${randomHex()}` }), "invalid_token");
-        return undefined;
       },
     },
     {
       claim: "an unknown API key is rejected",
       async run({ send }) {
         expectError(await send("GET", "/v1/projects", { token: `svc_${randomHex()}` }), "invalid_api_key");
-        return undefined;
       },
     },
     {
@@ -148,7 +141,6 @@ export const bodies: CheckGroup = {
         const { send, options, mark } = context;
         const response = await send("POST", keysPath, { token: options.token, text: `{"name":"${mark}` });
         expectError(response, "invalid_json");
-        return undefined;
       },
     },
     {
@@ -158,7 +150,6 @@ export const bodies: CheckGroup = {
         const { send, options, mark } = context;
         const plain = { token: options.token, body: { name: mark }, contentType: "text/plain" };
         expectError(await send("POST", keysPath, plain), "unsupported_media_type");
-        return undefined;
       },
     },
     {
@@ -172,7 +163,6 @@ export const bodies: CheckGroup = {
         );
         const isNamed = error.details?.some(({ path, message }) => path === "name" && message !== "") ?? false;
         assert(isNamed, `POST ${keysPath} with a number as the name: error.details does not list the field "name"`);
-        return undefined;
       },
     },
     {
@@ -182,7 +172,6 @@ export const bodies: CheckGroup = {
         const { send, options, mark } = context;
         const large = { name: mark, padding: "x".repeat(64 * 1024) };
         expectError(await send("POST", keysPath, { token: options.token, body: large }), "payload_too_large");
-        return undefined;
       },
     },
   ],
@@ -214,7 +203,6 @@ export const everyResponse: CheckGroup = {
           throw new CheckSkipped("the connection is plain http", { isExcused: true });
         }
         assertAll(responses, "Strict-Transport-Security", ({ headers }) => headers.has("strict-transport-security"));
-        return undefined;
       },
     },
     {

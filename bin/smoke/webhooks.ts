@@ -104,7 +104,6 @@ export const webhooks: CheckGroup = {
         requireProjects(context);
         const { send, options } = context;
         expectError(await send("GET", webhooksPath(randomUUID()), { token: options.token }), "not_found");
-        return undefined;
       },
     },
     {
@@ -118,7 +117,6 @@ export const webhooks: CheckGroup = {
         expectData(await send("GET", path, { token: options.token }), 200, z.array(webhookState));
         // A webhook that does not exist: even if the check fails, nothing is deleted.
         expectError(await send("DELETE", `${path}/${randomUUID()}`, { token: options.token }), "forbidden");
-        return undefined;
       },
     },
     {
@@ -129,7 +127,6 @@ export const webhooks: CheckGroup = {
         const privateReceiver = { url: `https://169.254.169.254/#${mark}`, events: ["deploy.failed"] };
         const response = await send("POST", webhooksPath(id), { token: options.token, body: privateReceiver });
         expectError(response, "validation_error");
-        return undefined;
       },
     },
     {
@@ -161,7 +158,6 @@ export const webhooks: CheckGroup = {
           !response.text.includes(secret),
           `${response.request}: the list contains a secret, which only creation and rotation may show`,
         );
-        return undefined;
       },
     },
     {
@@ -174,7 +170,6 @@ export const webhooks: CheckGroup = {
           !enabled && disabled_reason === "manual",
           `${response.request}: enabled is not false, or disabled_reason is not "manual"`,
         );
-        return undefined;
       },
     },
     {
@@ -214,7 +209,6 @@ export const webhooks: CheckGroup = {
         expectNoContent(await context.send("DELETE", path, { token }));
         context.created.delete(path);
         expectError(await context.send("GET", path, { token }), "not_found");
-        return undefined;
       },
     },
   ],
