@@ -81,9 +81,12 @@ test("every command that a message advises can be pasted", async () => {
   await run("webhooks", "show");
   await run("deliveries", "recover", "--since", "1h", "--dry-run");
   await run("service-accounts", "create", "ci", "--role", "viewer");
-  const commands = [...new Set(printed.flatMap(commandsIn))].filter(
-    (each) => !/^svc webhooks (test|certify)/.test(each),
-  );
+  const advised = [...new Set(printed.flatMap(commandsIn))];
+  // These two would wait for a receiver.
+  const isSending = (command: string) => /^svc webhooks (test|certify)/.test(command);
+  const project = choose.split(" ").at(-1);
+  expect(advised.filter(isSending).map((each) => each.split(" --project ")[1])).toEqual([project, project]);
+  const commands = advised.filter((each) => !isSending(each));
   expect(commands.length).toBeGreaterThan(6);
   for (const command of commands) {
     const { SVC_API_KEY, SVC_BASE_URL } = env;
