@@ -1,4 +1,5 @@
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import {
   AccessDenied,
   allowedCallsOf,
@@ -15,7 +16,8 @@ import { tableName } from "../functions/platform/env.ts";
 import { log, logSink } from "../functions/platform/log.ts";
 import { dev } from "./lib/synthesized.ts";
 import { interceptDynamo, isCall, restoreAws } from "./support/aws-calls.ts";
-import { useEveryFunction } from "./support/every-function.ts";
+import { call, useEveryFunction } from "./support/every-function.ts";
+import { fakeDate } from "./support/fake-date.ts";
 import { startSecretsManager } from "./support/secrets-manager.ts";
 import { jwtSecret, startTestService } from "./support/service.ts";
 
@@ -50,6 +52,10 @@ beforeAll(async () => {
     () => undefined,
     (error: Error) => error,
   );
+  // The functions of this process share the secret that the authorizer has read, for five minutes.
+  fakeDate().advance(301);
+  await call("credentials/verify", { credentials: [{ token: service.user().token }] });
+  jest.useRealTimers();
   restoreAws();
   trail.note = () => {};
   await service.stop();

@@ -141,7 +141,7 @@ const floors = [
   ["audit", "notifications"],
   ["api-keys", "trusted-workflows", "webhooks"],
   ["projects", "deliveries", "auth", "service-accounts"],
-  ["certifications"],
+  ["certifications", "credentials"],
   ["attempts"],
 ];
 

@@ -6,6 +6,7 @@ const budgetsKb: Record<string, number> = {
   "attempts/send": 270,
   "attempts/send-slow": 270,
   "auth/authorizer": 263,
+  "credentials/verify": 268,
   // Audit log, budgets and the backlog.
   "deliveries/recover": 264,
   // The backlog, and the hints of the last attempt.

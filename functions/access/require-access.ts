@@ -1,20 +1,21 @@
-import type { EndpointRow } from "../manifest/endpoints.ts";
+import type { Access } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import type { Identity } from "./identity.ts";
 import type { Role } from "./membership.ts";
 import { roleOf } from "./membership-store.ts";
 
 /**
- * Enforces `access` and `permission` of an endpoint row.
+ * Enforces `access` and `permission` of an endpoint row, or the same for another service of the platform.
+ * @returns the role in the project that `access` is about, of a workflow `admin`; undefined = `access` is about none
  * @throws ApiError `session_required` for an API key or a workflow; `insufficient_permission` for a scoped credential that
  * does not have the permission; `not_found` when the caller is not a member of the project, whether it exists or not, or
  * when the credential is limited to other projects; `forbidden` for a viewer where an admin is required
  */
 export async function requireAccess(
-  { access, permission }: Pick<EndpointRow, "access" | "permission">,
+  { access, permission }: { access: Access; permission: string },
   caller: Identity,
   params: Record<string, string>,
-): Promise<void> {
+): Promise<Role | undefined> {
   const needsSession = access === "session" || access === "admin_session";
   if (needsSession && caller.authType !== "jwt") {
     const kind = caller.authType === "workflow" ? "workflows" : "API keys";
@@ -23,14 +24,15 @@ export async function requireAccess(
   // Before the permission: another project is not found, whatever the credential may do.
   if (params.project_id !== undefined && caller.projectIds?.includes(params.project_id) === false) throw notFound();
   requirePermission(permission, caller);
-  if (access === "viewer") await requireRole("viewer", caller, params.project_id ?? "");
-  if (access === "admin" || access === "admin_session") await requireRole("admin", caller, params.project_id ?? "");
+  if (access === "viewer") return requireRole("viewer", caller, params.project_id ?? "");
+  if (access === "admin" || access === "admin_session") return requireRole("admin", caller, params.project_id ?? "");
+  return undefined;
 }
 
 const notFound = () => new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
 
 /** A workflow has only the listed permissions: the check fails closed. */
-function requirePermission(permission: EndpointRow["permission"], { permissions, authType }: Identity): void {
+function requirePermission(permission: string, { permissions, authType }: Identity): void {
   const held = permissions ?? (authType === "workflow" ? [] : undefined);
   if (permission === "none" || held === undefined || held.includes(permission)) return;
   const others = held.length === 0 ? "It has none" : `It has: ${held.join(", ")}`;
@@ -38,10 +40,10 @@ function requirePermission(permission: EndpointRow["permission"], { permissions,
   throw new ApiError("insufficient_permission", message);
 }
 
-async function requireRole(wanted: Role, caller: Identity, projectId: string): Promise<void> {
+async function requireRole(wanted: Role, caller: Identity, projectId: string): Promise<Role> {
   const role = await roleIn(projectId, caller);
   if (role === undefined) throw notFound();
-  if (wanted === "viewer" || role === "admin") return;
+  if (wanted === "viewer" || role === "admin") return role;
   throw new ApiError(
     "forbidden",
     "This requires the role admin in the project, and yours is viewer. Ask an admin of the project.",

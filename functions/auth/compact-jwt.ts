@@ -50,7 +50,14 @@ function parseObject(base64url: string): Record<string, unknown> | undefined {
 
 /** Returns the claim `iss` of a token whose signature is not verified yet; undefined = it has none. */
 export function unverifiedIssuer(token: string): string | undefined {
-  const payload = token.length <= MAX_TOKEN_BYTES ? JWT.exec(token)?.[2] : undefined;
-  const issuer = payload === undefined ? undefined : parseObject(payload)?.iss;
+  const issuer = claimsOf(token)?.iss;
   return typeof issuer === "string" ? issuer : undefined;
 }
+
+function claimsOf(token: string): Record<string, unknown> | undefined {
+  const payload = token.length <= MAX_TOKEN_BYTES ? JWT.exec(token)?.[2] : undefined;
+  return payload === undefined ? undefined : parseObject(payload);
+}
+
+/** Returns the claim `exp` of a token that is verified, as an ISO 8601 time. */
+export const expiryOf = (token: string): string => new Date(Number(claimsOf(token)?.exp) * 1000).toISOString();

@@ -72,6 +72,17 @@ export const workers = [
     },
   },
   {
+    file: "credentials/verify",
+    settings: ["credentials", "workflowIssuers"],
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 10,
+    memoryMb: 512,
+    uses: {
+      tables: { apiKeys: ["GetItem", "UpdateItem"], trustedWorkflows: ["Query"], projects: ["GetItem"] },
+      reads: ["jwtSecret"],
+    },
+  },
+  {
     file: "deliveries/fan-out",
     deploysGradually: true,
     trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },

@@ -34,7 +34,8 @@ const workflowSettings = {
     },
   ]),
 };
-const usersOfWorkflows = ["auth/authorizer", "trusted-workflows/create"];
+const usersOfCredentials = ["auth/authorizer", "credentials/verify"];
+const usersOfWorkflows = [...usersOfCredentials, "trusted-workflows/create"];
 /** The functions that read or write deliveries. */
 const usersOfDeliveries = [
   "attempts/send",
@@ -60,7 +61,7 @@ test.each(functionRows)("$file gets the options of the stage that it reads, and 
   const names = Object.keys({ ...credentialSettings, ...deliverySettings, ...workflowSettings });
   const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
-    ...(file === "auth/authorizer" && credentialSettings),
+    ...(usersOfCredentials.includes(file) && credentialSettings),
     ...(usersOfDeliveries.includes(file) && deliverySettings),
     ...(usersOfWorkflows.includes(file) && workflowSettings),
   });

@@ -74,9 +74,10 @@ test("only the worker for it publishes to the topic of notifications", () => {
   });
 });
 
-test("only the authorizer reads the JWT secret", () => {
+test("only the functions that verify credentials read the JWT secret", () => {
   expect(functionsWith((grant) => grant.startsWith("secretsmanager:"))).toEqual({
     "auth/authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
+    "credentials/verify": ["secretsmanager:GetSecretValue on secret JwtSecret"],
   });
 });
 
@@ -96,6 +97,10 @@ test("no function sends to the events queue", () => {
 test("each function that uses the table of API keys has only the actions it needs", () => {
   expect(functionsWith((grant) => grant.endsWith("on table deployment-webhooks-dev-api-keys"))).toEqual({
     "auth/authorizer": [
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "credentials/verify": [
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
     ],

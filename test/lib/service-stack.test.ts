@@ -90,6 +90,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "ApiUrl",
     "AuditEventsTableName",
     "BacklogTableName",
+    "CredentialsVerifyFunctionName",
     "DashboardUrl",
     "DeliveriesReplayFunctionName",
     "DeliveriesTableName",
@@ -128,14 +129,14 @@ describe("the JWT secret", () => {
     expect(GenerateSecretString).toEqual({ PasswordLength: 64 });
   });
 
-  test("can be an existing one, which only the authorizer reads", () => {
+  test("can be an existing one, which only the functions that verify credentials read", () => {
     const arn = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf";
     expect(every.all("AWS::SecretsManager::Secret")).toEqual([]);
     expect(every.outputs.JwtSecretArn.Value).toBe(arn);
     const read = { Effect: "Allow", Action: "secretsmanager:GetSecretValue", Resource: arn };
-    expect(every.statementsOf("auth/authorizer")).toContainEqual(read);
+    for (const file of ["auth/authorizer", "credentials/verify"]) expect(every.statementsOf(file)).toContainEqual(read);
     const statements = every.allStatements();
-    expect(statements.filter((statement) => JSON.stringify(statement).includes(arn))).toEqual([read]);
+    expect(statements.filter((statement) => JSON.stringify(statement).includes(arn))).toEqual([read, read]);
   });
 });
 

@@ -70,7 +70,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
 }
 
 /** Invokes a function without a route, as the rest of the platform does. */
-async function call<Result>(file: string, payload: object): Promise<Result> {
+export async function call<Result>(file: string, payload: object): Promise<Result> {
   return (await invoke(await fromSources(file), payload, { functionName: file, timeoutSeconds: 10 })) as Result;
 }
 
@@ -164,6 +164,10 @@ async function useKeys(service: TestService): Promise<void> {
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
   await call<{ key: string }>("api-keys/provision", { ...partner, expires_at: secondsFromNow(90 * 86_400) });
   const provisioned = await call<{ key: string }>("api-keys/provision", { user_id: userId, name: "partner" });
+  const { results } = await call<{ results: object[] }>("credentials/verify", {
+    credentials: [key, provisioned.key].map((token) => ({ token, project_id: projectId })),
+  });
+  expect(results).toMatchObject([{ role: "admin" }, { role: "admin" }]);
   await expectStatus(service.as(key).post("/v1/api-keys", { name: "more" }), 403);
   for (const credential of [key, provisioned.key]) {
     expect((await service.as(credential).get("/v1/api-keys")).body.data).toHaveLength(3);
@@ -225,8 +229,11 @@ async function useWorkflows(service: TestService): Promise<void> {
   process.env.OIDC_ISSUERS = JSON.stringify([...JSON.parse(given ?? "[]"), ci]);
   try {
     const { id } = (await api.post(trusts, { ...trust, issuer: "ci" })).body.data;
-    const workflow = service.as(issuer.sign({ aud: "deployments", repository_id: trust.repository_id }));
+    const token = issuer.sign({ aud: "deployments", repository_id: trust.repository_id });
+    const workflow = service.as(token);
     expect((await workflow.get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
+    const { results } = await call<{ results: object[] }>("credentials/verify", { credentials: [{ token }] });
+    expect(results).toMatchObject([{ type: "workflow" }]);
     await expectStatus(workflow.get(trusts), 403);
     await expectStatus(api.delete(`${trusts}/${id}`), 204);
     await expectStatus(api.delete(`${trusts}/${id}`), 404);

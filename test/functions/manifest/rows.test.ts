@@ -233,6 +233,7 @@ test("each worker has its trigger, timeout and memory", () => {
   }));
   expect(table).toEqual<{ file: string; trigger: Trigger; limits: string }[]>([
     { file: "auth/authorizer", trigger: { kind: "authorizer" }, limits: "10 s, 512 MB" },
+    { file: "credentials/verify", trigger: { kind: "invoke" }, limits: "10 s, 512 MB" },
     {
       file: "deliveries/fan-out",
       trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },

@@ -122,7 +122,7 @@ const lines = {
     "Maximum ApproximateNumberOfMessagesNotVisible",
     "Maximum ApproximateNumberOfMessagesDelayed",
   ],
-  "Function throttles": Array(12).fill("Sum Throttles"),
+  "Function throttles": Array(13).fill("Sum Throttles"),
   "Sweep and notifications": ["Maximum SweepLag", "Maximum NotificationLag", "Sum Redriven"],
   "Dead letters": [
     ...Array(3).fill("Maximum ApproximateNumberOfMessagesVisible"),
