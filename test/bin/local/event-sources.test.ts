@@ -210,7 +210,7 @@ test("stop waits for a message in flight and receives no more", async () => {
   await start();
   await eventually(() => expect(runs).toBe(1));
   await eventSources?.stop();
-  expect(isDone).toBe(true);
+  expect({ isDone, depth: await depth("deliveries") }).toEqual({ isDone: true, depth: 0 });
   await send("deliveries", "late");
   await sleep(100);
   expect({ runs, depth: await depth("deliveries") }).toEqual({ runs: 1, depth: 1 });

@@ -362,6 +362,11 @@ describe("the issuer's keys", () => {
       await expect(verify(unknownKid(), second)).rejects.toBeInstanceOf(FetchError);
     }
     expect(requestedPaths).toHaveLength(4);
+    // Once it responds, its failures count no more.
+    issuerResponse = { status: 200, body: { keys: [jwkOf("RS256")] } };
+    expect(await verify(sign("RS256"), 20)).toBe(userId());
+    issuerResponse.body = published();
+    expect(await verify(sign("EdDSA"), 22)).toBe(userId());
   });
 
   test.each<[string, () => void]>([

@@ -7,7 +7,7 @@ import {
   ThrottlingException,
   TransactionCanceledException,
 } from "@aws-sdk/client-dynamodb";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import {
   batchGet,
@@ -15,6 +15,7 @@ import {
   dynamo,
   isConditionFailed,
   isOutage,
+  retryConflicts,
   secretsManager,
   sqs,
   transact,
@@ -62,6 +63,18 @@ describe("batchGet", () => {
     // The SDK may draw a number before the first request.
     expect(backoffs.map((count) => count - (backoffs[0] ?? 0))).toEqual([0, 0, 1, 2]);
   });
+});
+
+test("batchGet returns the items of all its requests, also of the same table", async () => {
+  const keys = ["a", "b", "c"].map((id) => ({ project_id: "p", id }));
+  const TableName = tableName("webhooks");
+  for (const Item of keys) await dynamo().send(new PutCommand({ TableName, Item }));
+  interceptDynamo(async ({ input }, send) => {
+    const [first, ...others] = (input.RequestItems as Record<string, { Keys: object[] }>)[TableName]?.Keys ?? [];
+    const output = await send({ RequestItems: { [TableName]: { Keys: [first] } } });
+    return others.length === 0 ? output : { ...output, UnprocessedKeys: { [TableName]: { Keys: others } } };
+  });
+  expect(await batchGet({ [TableName]: keys })).toEqual({ [TableName]: keys });
 });
 
 describe("transact", () => {
@@ -114,13 +127,27 @@ describe("transact", () => {
     expect(await find("conflict-2")).toEqual({ webhook_id: "conflict-2" });
   });
 
-  test("waits with backoff between the retries", async () => {
-    jest.spyOn(Math, "random").mockReturnValue(1);
+  test.each<[string, () => Promise<unknown>]>([
+    ["transact", () => transact({ one: put("conflict-4") })],
+    [
+      "retryConflicts",
+      () => {
+        let conflicts = 0;
+        return retryConflicts(async () => {
+          conflicts += 1;
+          if (conflicts < 4) throw named("TransactionConflictException");
+        });
+      },
+    ],
+  ])("%s waits with backoff and jitter between the retries", async (_, write) => {
+    const random = jest.spyOn(Math, "random").mockReturnValue(1);
     cancel(3, "TransactionConflict");
     const started = performance.now();
-    await transact({ one: put("conflict-4") });
+    await write();
     // 20, 40 and 80 ms. Timers may fire up to a millisecond early.
     expect(performance.now() - started).toBeGreaterThan(137);
+    // The SDK may draw numbers too.
+    expect(random.mock.calls.length).toBeGreaterThanOrEqual(3);
   });
 
   test("throws after 13 attempts when the conflict persists", async () => {
@@ -167,6 +194,8 @@ test.each<[string, unknown, boolean]>([
   ["exceeded throughput", new ProvisionedThroughputExceededException({ message, $metadata }), true],
   ["an exceeded request limit", new RequestLimitExceeded({ message, $metadata }), true],
   ["an internal error of AWS", new InternalServerError({ message, $metadata }), true],
+  ["an error of AWS with a name that is not known", Object.assign(named("New"), { $fault: "server" }), true],
+  ["a conflict with a transaction", named("TransactionConflictException"), true],
   ["a canceled transaction", new TransactionCanceledException({ message, $metadata }), true],
   ["a failed condition", new ConditionalCheckFailedException({ message, $metadata }), false],
   ["a missing table", new ResourceNotFoundException({ message, $metadata }), false],

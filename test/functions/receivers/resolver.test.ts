@@ -89,7 +89,12 @@ describe("resolveHost", () => {
   });
 
   test("keeps no query and no timer after the name is resolved", async () => {
+    const [started, ended] = [jest.spyOn(globalThis, "setTimeout"), jest.spyOn(globalThis, "clearTimeout")];
     await resolve("stuck-six.example");
+    const deadline = started.mock.calls.findIndex(([, ms]) => ms === TIMEOUT_MS);
+    const timer = started.mock.results[deadline]?.value;
+    expect(ended.mock.calls.some(([cleared]) => cleared !== undefined && cleared === timer)).toBe(true);
+    jest.restoreAllMocks();
     const before = server.questions.length;
     await new Promise((done) => setTimeout(done, TIMEOUT_MS));
     expect(server.questions.length).toBe(before);

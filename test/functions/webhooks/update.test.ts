@@ -103,22 +103,27 @@ test("a new URL clears the failure state, new events do not", async () => {
   expect(await row()).not.toHaveProperty("probe_at");
 });
 
-test("another URL clears the mark of a slow webhook; the same URL and enabling it again do not", async () => {
-  const state = {
-    failing_since: "2026-02-25T12:00:00.000Z",
-    probe_at: "2026-02-25T12:05:00.000Z",
-    slow_since: "2026-02-25T12:00:00.000Z",
-  };
-  await changeWebhook(scenario.webhook, state);
-  const { url } = scenario.webhook;
-  for (const body of [{ url }, { enabled: true }, { url, enabled: true, events: ["deploy.failed"] }]) {
-    expect((await change(body)).status).toBe(200);
-    expect(await row()).toMatchObject(state);
-  }
-  expect(await row()).toMatchObject({ events: ["deploy.failed"] });
-  await change({ url: "https://example.com/fixed" });
-  for (const field of Object.keys(state)) expect(await row()).not.toHaveProperty(field);
-});
+test.each(["enabled", "disabled"])(
+  "another URL clears the state of a slow, failing, %s webhook; the same URL and enabling it again do not",
+  async (is) => {
+    const state = {
+      failing_since: "2026-02-25T12:00:00.000Z",
+      probe_at: "2026-02-25T12:05:00.000Z",
+      slow_since: "2026-02-25T12:00:00.000Z",
+    };
+    await changeWebhook(scenario.webhook, state);
+    const { url } = scenario.webhook;
+    for (const body of [{ url }, { enabled: true }, { url, enabled: true, events: ["deploy.failed"] }]) {
+      expect((await change(body)).status).toBe(200);
+      expect(await row()).toMatchObject(state);
+    }
+    expect(await row()).toMatchObject({ events: ["deploy.failed"] });
+    if (is === "disabled") await change({ enabled: false });
+    await change({ url: "https://example.com/fixed" });
+    expect((await row())?.disabled_reason).toBe(is === "disabled" ? "manual" : undefined);
+    for (const field of Object.keys(state)) expect(await row()).not.toHaveProperty(field);
+  },
+);
 
 describe("enabling", () => {
   test.each(["gone", "failing", "manual"] as const)("clears the reason %s and the failure state", async (reason) => {
