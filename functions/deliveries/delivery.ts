@@ -68,8 +68,8 @@ export interface Attempt {
   /** Start of the response body, at most 1 KB of text; absent when it is empty, and for attempts before the newest three. */
   response_excerpt?: string | undefined;
   /**
-   * Headers of the response (functions/receivers/response-headers.ts); absent when none is kept, for a 2xx, and for attempts
-   * before the newest three.
+   * Headers of the response (functions/receivers/response-headers.ts); absent when none is kept, for attempts before the
+   * newest three, and for a 2xx: with those of a usual proxy, the row exceeds 1 KB, and its write costs twice as much.
    */
   response_headers?: Record<string, string> | undefined;
   trigger: Trigger;

@@ -10,6 +10,7 @@ The file is YAML or JSON:
   project: shop                        # id or name; optional; --project overrides it; a workflow's token needs the id
   webhooks:
     - url: https://example.com/hook
+      name: Chat                       # optional; without it, the name is left as it is; null removes it
       events: [deploy.succeeded, deploy.failed]
     - url: https://example.com/paused
       events: [deploy.failed]

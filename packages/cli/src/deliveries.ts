@@ -10,7 +10,7 @@ import type {
 } from "../../client/src/client.ts";
 import { countRecoverable, recoveryCountText } from "../../client/src/recovery-count.ts";
 import { deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "../../client/src/values.ts";
-import { deliveryPage, deliveryTable } from "./delivery-view.ts";
+import { deliveryPage, deliveryTable, hintsOf } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import {
@@ -30,6 +30,7 @@ import { awaitOutcome } from "./outcome.ts";
 import { readNumber } from "./read-number.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
+import { webhookLabel } from "./webhook-view.ts";
 
 interface Options extends InProject {
   webhook?: string;
@@ -82,7 +83,9 @@ export function addDeliveries(program: Command): void {
       const list = await newestDeliveries(api, await findScope(api, projectId, options.webhook), query);
       if (options.json) return print(jsonText(list));
       if (list.length === 0) return note("No deliveries.");
-      print(deliveryTable(list));
+      const webhooks = await api.listWebhooks(projectId);
+      print(deliveryTable(list, new Map(webhooks.map((webhook) => [webhook.id, webhookLabel(webhook)]))));
+      for (const hint of hintsOf(list)) note(hint);
     });
 
   webhookOptions(deliveries.command("show"), "all webhooks of the project")

@@ -12,14 +12,18 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
   cancelled: "dim",
 };
 
-/** A delivery that failed and is tried again is `failing` here, unlike one that was not tried yet. */
-const statusCell = ({ status, last_attempt }: Pick<Delivery, "status" | "last_attempt">): Cell =>
-  status === "pending" && last_attempt !== null && last_attempt.error_code !== null
-    ? { text: "failing", style: "red" }
-    : { text: status, style: styleByStatus[status] };
+/** A pending delivery whose last attempt failed, unlike one that was never tried. */
+const isFailing = ({ status, last_attempt }: Pick<Delivery, "status" | "last_attempt">): boolean =>
+  status === "pending" && last_attempt !== null && last_attempt.error_code !== null;
 
-/** Returns what a delivery waits for: `next in 4 min`, `probe in 40 s`; undefined when no attempt follows. */
-export function waitText({ status, waiting_for, next_attempt_at }: Delivery, now = new Date()): string | undefined {
+const statusCell = (delivery: Pick<Delivery, "status" | "last_attempt">): { text: string; style: Style } =>
+  isFailing(delivery)
+    ? { text: "failing", style: "red" }
+    : { text: delivery.status, style: styleByStatus[delivery.status] };
+
+/** Returns what a delivery waits for: `next in 4 min`, `retry in 40 s`; undefined when no attempt follows. */
+export function waitText(delivery: Delivery, now = new Date()): string | undefined {
+  const { status, waiting_for, next_attempt_at } = delivery;
   switch (waiting_for) {
     case "recovery":
       return `receiver down, probe ${relativeTime(next_attempt_at, now)}`;
@@ -28,29 +32,49 @@ export function waitText({ status, waiting_for, next_attempt_at }: Delivery, now
     case "suspended":
       return status === "held" ? "sent by recover or redeliver only" : "webhook disabled, will be held";
     default:
-      return next_attempt_at === null ? undefined : `next ${relativeTime(next_attempt_at, now)}`;
+      if (next_attempt_at === null) return undefined;
+      return `${isFailing(delivery) ? "retry" : "next"} ${relativeTime(next_attempt_at, now)}`;
   }
 }
 
-export function deliveryTable(deliveries: Delivery[]): string {
+/** @param webhooks names or hosts by id, of those that exist */
+export function deliveryTable(deliveries: Delivery[], webhooks: Map<string, string>): string {
   const rows = deliveries.map((delivery) => [
-    delivery.id,
-    delivery.test ? `${delivery.event} (test)` : delivery.event,
-    statusCell(delivery),
-    delivery.last_attempt === null ? "" : resultOf(delivery.last_attempt),
+    stateCell(delivery),
     String(delivery.attempt_count),
-    // The column is named next.
-    waitText(delivery)?.replace(/^next /, "") ?? "",
+    delivery.last_attempt ? resultOf(delivery.last_attempt) : "",
+    delivery.test ? `${delivery.event} (test)` : delivery.event,
+    webhooks.get(delivery.webhook_id) ?? delivery.webhook_id,
     relativeTime(delivery.created_at),
-    delivery.webhook_id,
+    delivery.id,
   ]);
   // The most important first, because a narrow terminal does not show the last ones.
-  return table(["id", "event", "status", "result", "attempts", "next", "created", "webhook"], rows);
+  return table(["status", "attempts", "last", "event", "webhook", "created", "id"], rows);
 }
 
+/** The status, and what the delivery waits for: `failing, retry in 4 min`. */
+function stateCell(delivery: Delivery): Cell {
+  const { text, style } = statusCell(delivery);
+  const wait = delivery.status === "held" ? undefined : waitText(delivery);
+  return { text: wait === undefined ? text : `${text}, ${wait}`, style };
+}
+
+/** Upper bound on the hints below a list. */
+const MAX_HINTS = 3;
+
+/** Returns how to fix the failures of a list, each sentence once. */
+export const hintsOf = (deliveries: Delivery[]): string[] =>
+  [...new Set(deliveries.flatMap(({ status, last_attempt }) => (status !== "succeeded" && last_attempt?.hint) || []))]
+    .slice(0, MAX_HINTS)
+    .map((hint) => `→ ${printable(hint)}`);
+
 /** The result of an attempt: `connection_refused in 3 ms`, `500 in 12 ms`, `200 in 15 ms (2 requests)`. */
-function resultOf(attempt: NonNullable<Delivery["last_attempt"]> & Partial<Pick<Attempt, "request_count">>): string {
-  const { error_code, status_code, duration_ms, request_count = 1 } = attempt;
+function resultOf({
+  error_code,
+  status_code,
+  duration_ms,
+  request_count = 1,
+}: NonNullable<Delivery["last_attempt"]> & { request_count?: number }): string {
   const result = error_code === null || error_code === "http_status" ? String(status_code) : error_code;
   return `${result} in ${duration_ms} ms${request_count > 1 ? ` (${request_count} requests)` : ""}`;
 }
@@ -60,12 +84,13 @@ const MAX_LINE_EXCERPT = 200;
 
 /** Formats a delivery on one line. If its last attempt is passed: with its result, its hint and the start of its response. */
 export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = new Date()): string {
-  const { id, event, status, attempt_count, waiting_for } = delivery;
+  const { id, event, attempt_count, waiting_for } = delivery;
+  const { text: status, style } = statusCell(delivery);
   const wait = waitText(delivery, now);
   // The first attempt of a new delivery is about to be made.
   const isWaiting = attempt_count > 0 || (waiting_for !== null && waiting_for !== "schedule");
   const parts = [
-    styled(styleByStatus[status], status.padEnd("succeeded".length)),
+    styled(style, status.padEnd("succeeded".length)),
     printable(event),
     id,
     `attempt ${attempt_count}`,
@@ -123,6 +148,8 @@ function attemptLines(attempt: Attempt): string {
   const mark = attempt.error_code === null ? styled("green", "✔") : styled("red", "✘");
   const lines = [`${mark} ${attempt.number}  ${attempt.at}  ${resultOf(attempt)}  ${styled("dim", attempt.trigger)}`];
   if (attempt.hint !== null) lines.push(`     ${styled("dim", `→ ${printable(attempt.hint)}`)}`);
+  for (const [name, value] of Object.entries(attempt.response_headers ?? {}))
+    lines.push(`     ${styled("dim", `${printable(name)}:`)} ${printable(value)}`);
   if (attempt.response_excerpt) lines.push(`     ${styled("dim", "response:")} ${printable(attempt.response_excerpt)}`);
   return lines.join("\n");
 }

@@ -23,7 +23,7 @@ const GAP = "  ";
 /**
  * Formats an aligned table. Escapes what would act on the terminal.
  * A table that is wider than the terminal is fitted: the widest cells are shortened with …, and if that is not enough, the
- * last columns are left out, which is noted on stderr. The first column, the id to pass to other commands, stays whole.
+ * last columns are left out, which is noted on stderr. The first column stays whole.
  * @param width the width of the terminal in columns; undefined: no limit. Default: that of stdout, if it is a terminal
  */
 export function table(titles: string[], cells: (string | Cell)[][], width = terminalWidth()): string {

@@ -13,6 +13,9 @@ const styleByState: Record<WebhookHealth["state"], Style> = {
   disabled: "red",
 };
 
+/** How lists name a webhook: by its name, or the host of its URL. */
+export const webhookLabel = ({ name, url }: Pick<WebhookInList, "name" | "url">): string => name ?? new URL(url).host;
+
 /** Returns the state of a webhook in a few words: `new`, `healthy`, `failing since 3 min ago`, `disabled: gone`. */
 export function stateCell({ enabled, disabled_reason, suspended_at, health }: WebhookInList, now = new Date()): Cell {
   const style = styleByState[health.state];
@@ -46,13 +49,14 @@ function meaningOf({ id, project_id, suspended_at, health: { state } }: Webhook)
 
 /** Formats a webhook with its health. */
 export function webhookPage(webhook: Webhook, now = new Date()): string {
-  const { id, project_id, url, events, created_at, disabled_at, suspended_at, health } = webhook;
+  const { id, project_id, url, name, events, created_at, disabled_at, suspended_at, health } = webhook;
   const { state, since, last_success_at, last_error, next_probe_at } = health;
   const timed = (at: string) => `${at} (${relativeTime(at, now)})`;
   const isFailing = state === "failing" || state === "probing";
   return facts([
     ["id", id],
     ["project", project_id],
+    ["name", name],
     ["url", url],
     ["events", events.join(" ")],
     ["state", stateCell(webhook, now)],

@@ -42,6 +42,7 @@ export function addWebhooks(program: Command): void {
     .description("Creates a webhook and prints its signing secret, only once.")
     .argument("<url>", "https://…; a local service also accepts http://127.0.0.1")
     .addOption(eventsOption().makeOptionMandatory())
+    .option("--name <name>", "its name in lists, up to 100 characters")
     .option(...projectOption)
     .option(...onceOption)
     .addHelpText(
@@ -49,9 +50,11 @@ export function addWebhooks(program: Command): void {
       `\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .action(async (url: string, _options, command: Command) => {
-      const { json, ...options }: InProject & OnceOptions & { events: WebhookEventName[] } = command.optsWithGlobals();
+      const { json, name, ...options }: InProject & OnceOptions & { name?: string; events: WebhookEventName[] } =
+        command.optsWithGlobals();
       const { api, projectId } = await openProject(options);
-      const created = await api.createWebhook(projectId, { url, events: options.events }, onceOf(options));
+      const webhook = { url, ...(name !== undefined && { name }), events: options.events };
+      const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       print(json ? jsonText(created) : created.secret);
       const steps = ["test", "certify"].map((step) => `  svc webhooks ${step} ${created.id} --project ${projectId}`);
@@ -69,14 +72,16 @@ export function addWebhooks(program: Command): void {
       const list = await api.listWebhooks(projectId);
       if (json) return print(jsonText(list));
       if (list.length === 0) return note(`The project has no webhooks. Create one: ${creation(projectId)}`);
+      const hasNames = list.some(({ name }) => name !== undefined);
       const rows = list.map((webhook) => [
         webhook.id,
+        ...(hasNames ? [webhook.name ?? ""] : []),
         webhook.url,
         stateCell(webhook),
         webhook.events.join(" "),
         relativeTime(webhook.created_at),
       ]);
-      print(table(["id", "url", "state", "events", "created"], rows));
+      print(table(["id", ...(hasNames ? ["name"] : []), "url", "state", "events", "created"], rows));
     });
 
   webhooks
@@ -109,25 +114,32 @@ export function addWebhooks(program: Command): void {
 
   webhooks
     .command("update")
-    .summary("change the URL or the events of a webhook, enable or disable it")
+    .summary("change the URL, name or events of a webhook, enable or disable it")
     .description("Changes a webhook. To send held deliveries after enabling it, use svc deliveries recover.")
     .argument(...webhookId)
     .option("--url <url>", "the new URL")
+    .option("--name <name>", 'the new name; "" removes it')
     .addOption(eventsOption())
     .option("--enable", "resume sending")
     .option("--disable", "stop sending; new events are held")
     .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
-      const options: InProject & { url?: string; events?: WebhookEventName[]; enable?: boolean; disable?: boolean } =
-        command.optsWithGlobals();
+      const options: InProject & {
+        url?: string;
+        name?: string;
+        events?: WebhookEventName[];
+        enable?: boolean;
+        disable?: boolean;
+      } = command.optsWithGlobals();
       if (options.enable && options.disable) throw usageError("Pass --enable or --disable, not both.");
       const changes: Parameters<Client["updateWebhook"]>[1] = {
         ...(options.url !== undefined && { url: options.url }),
+        ...(options.name !== undefined && { name: options.name === "" ? null : options.name }),
         ...(options.events && { events: options.events }),
         ...((options.enable || options.disable) && { enabled: options.enable === true }),
       };
       if (Object.keys(changes).length === 0) {
-        throw usageError("Nothing to change.", "Pass --url, --events, --enable or --disable.");
+        throw usageError("Nothing to change.", "Pass --url, --name, --events, --enable or --disable.");
       }
       const { api, webhook } = await findWebhookOf(options, id);
       printWebhook(await api.updateWebhook(webhook, changes), options);

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { DeliveryStatus, WebhookEventName, WebhookInList } from "../../client/src/client.ts";
+import type { Delivery, WebhookEventName, WebhookInList } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { isOutage } from "./outage.ts";
 import { useSignedIn } from "./signed-in.ts";
@@ -33,9 +33,16 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-export const StatusBadge = ({ status }: { status: DeliveryStatus }) => (
-  <Badge tone={statusTones[status]}>{status}</Badge>
-);
+/** The status of a delivery. One that failed and waits is failing, unlike one that was never tried. */
+export const StatusBadge = ({ delivery }: { delivery: Pick<Delivery, "status" | "last_attempt"> }) =>
+  isFailing(delivery) ? (
+    <Badge tone="bad">failing</Badge>
+  ) : (
+    <Badge tone={statusTones[delivery.status]}>{delivery.status}</Badge>
+  );
+
+export const isFailing = ({ status, last_attempt }: Pick<Delivery, "status" | "last_attempt">): boolean =>
+  status === "pending" && last_attempt !== null && last_attempt.error_code !== null;
 
 /** Completes the sentence "Disabled …". A reason that this version does not know is shown as it is. */
 export function causeOfDisabling(reason: DisabledReason | null): string {

@@ -9,6 +9,7 @@ import { lazy } from "./lazy.tsx";
 import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery } from "./route.ts";
 import { SendEvent } from "./send-event.tsx";
 import { useSignedIn } from "./signed-in.ts";
+import { duration } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { WaitingNote } from "./waiting.tsx";
@@ -40,12 +41,12 @@ interface DeliveryListProps {
   canRecover: boolean;
   openId: string | undefined;
   query: Query;
-  /** The URLs of the project's webhooks by id, for a list of all webhooks. */
-  urls?: Map<string, string>;
+  /** The names or URLs of the project's webhooks by id, for a list of all webhooks. */
+  webhookNames?: Map<string, string>;
 }
 
 /** Deliveries of a webhook or of a project, newest first, reloaded at an interval. */
-export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }: DeliveryListProps) {
+export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhookNames }: DeliveryListProps) {
   const { projectId, webhookId } = scope;
   const { canSendEvents } = useSignedIn();
   const filters = deliveryFiltersOf(query);
@@ -125,9 +126,10 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
             ...(isAdmin ? [{ title: "Selected", isHidden: true }] : []),
             "Status",
             "Event",
-            ...(urls ? ["Webhook"] : []),
+            ...(webhookNames ? ["Webhook"] : []),
             { title: "Deployment", class: "deployment" },
             "Attempts",
+            "Last attempt",
             "Created",
           ]}
         >
@@ -146,7 +148,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
                 </td>
               )}
               <td>
-                <StatusBadge status={delivery.status} />
+                <StatusBadge delivery={delivery} />
               </td>
               <td>
                 <a
@@ -161,13 +163,18 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
                 </a>{" "}
                 {delivery.test && <span class="chip">test</span>}
               </td>
-              {urls && <td class="webhook">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
+              {webhookNames && (
+                <td class="webhook">{webhookNames.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>
+              )}
               <td class="deployment">
                 {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
               </td>
               <td class="waits" data-label="attempts">
                 <span class="number">{delivery.attempt_count}</span>
                 <WaitingNote waiting={delivery} />
+              </td>
+              <td data-label="last attempt" title={delivery.last_attempt?.hint ?? undefined}>
+                {delivery.last_attempt && resultOf(delivery.last_attempt)}
               </td>
               <td data-label="created">
                 <Time at={delivery.created_at} />
@@ -185,6 +192,12 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
       {dialog}
     </section>
   );
+}
+
+/** `401 · 12 ms`, `timeout · 15 s`. */
+function resultOf({ error_code, status_code, duration_ms }: NonNullable<Delivery["last_attempt"]>): string {
+  const result = error_code === null || error_code === "http_status" ? String(status_code) : error_code;
+  return `${result} · ${duration(duration_ms)}`;
 }
 
 function emptyTitle(isFiltered: boolean, hasMore: boolean): string {

@@ -45,7 +45,7 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
     <section class="detail" aria-label="Delivery">
       <div class="head">
         <Heading level={2}>{delivery ? <code>{delivery.event}</code> : "Delivery"}</Heading>
-        {delivery && <StatusBadge status={delivery.status} />}
+        {delivery && <StatusBadge delivery={delivery} />}
         <div class="actions">
           {isAdmin && delivery && <ActionButton action={redeliver}>Redeliver</ActionButton>}
           <a class="button plain" href={closeHref}>

@@ -97,7 +97,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
           canRecover={false}
           openId={undefined}
           query={query}
-          urls={new Map(webhooks.map(({ id, url }) => [id, url]))}
+          webhookNames={new Map(webhooks.map(({ id, name, url }) => [id, name ?? url]))}
         />
       )}
       {isReady && view === "webhooks" && webhooks.length === 0 && (
@@ -106,11 +106,12 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         </EmptyState>
       )}
       {isReady && view === "webhooks" && webhooks.length > 0 && (
-        <Table columns={["URL", "Events", "Health", "Last 24 h", "Created"]}>
+        <Table columns={["Webhook", "Events", "Health", "Last 24 h", "Created"]}>
           {webhooks.map((webhook) => (
             <tr key={webhook.id} class="linked">
               <td class="strong breaks">
-                <a href={webhookHref(projectId, webhook.id)}>{webhook.url}</a>
+                <a href={webhookHref(projectId, webhook.id)}>{webhook.name ?? webhook.url}</a>
+                {webhook.name !== undefined && <span class="fine"> {webhook.url}</span>}
               </td>
               <td>
                 <Events names={webhook.events} max={2} />
@@ -141,9 +142,12 @@ interface CreateWebhookDialogProps {
 
 function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDialogProps) {
   const [url, setUrl] = useState("");
+  const [name, setName] = useState("");
   const [events, setEvents] = useState<WebhookEventName[]>(["deploy.succeeded", "deploy.failed"]);
   const create = useAction(async (client) =>
-    onCreated(await client.createWebhook(projectId, { url: url.trim(), events })),
+    onCreated(
+      await client.createWebhook(projectId, { url: url.trim(), ...(name.trim() && { name: name.trim() }), events }),
+    ),
   );
   const isReady = url.trim() !== "" && events.length > 0;
   return (
@@ -157,6 +161,7 @@ function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDia
         onInput={setUrl}
         maxLength={2048}
       />
+      <Field label="Name" path="name" error={create.error} value={name} onInput={setName} maxLength={100} isOptional />
       <EventCheckboxes chosen={events} onChange={setEvents} />
     </FormDialog>
   );

@@ -1,8 +1,8 @@
 import type { Delivery } from "../../client/src/client.ts";
-import { Time } from "./components.tsx";
+import { isFailing, Time } from "./components.tsx";
 import { waitingTexts } from "./vocabulary.ts";
 
-type Waiting = Pick<Delivery, "waiting_for" | "next_attempt_at">;
+type Waiting = Pick<Delivery, "status" | "last_attempt" | "waiting_for" | "next_attempt_at">;
 
 /** Whether the attempt that was planned is under way or about to start. */
 export const isBeingSent = ({ waiting_for, next_attempt_at }: Waiting): boolean =>
@@ -21,7 +21,7 @@ export function WaitingNote({ waiting }: { waiting: Waiting }) {
   if (next_attempt_at === null && (isTimed || waiting_for === null)) return null;
   return (
     <span class="fine" title={waiting_for === null ? undefined : `${sentence}.`}>
-      {` · ${mark} `}
+      {` · ${mark === "next" && isFailing(waiting) ? "retry" : mark} `}
       {isTimed && next_attempt_at !== null && <Due at={next_attempt_at} />}
     </span>
   );

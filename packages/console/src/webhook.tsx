@@ -82,12 +82,13 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
         <>
           <div class="head">
             <Heading>
-              <span class="url">{webhook.url}</span>
+              <span class="url">{webhook.name ?? webhook.url}</span>
             </Heading>
             {isAdmin && <Actions webhook={webhook} {...dialogs} />}
           </div>
           <p class="facts">
             <HealthBadge webhook={webhook} />
+            {webhook.name !== undefined && <span class="fine breaks">{webhook.url}</span>}
             <Events names={webhook.events} />
             <span class="fine">
               created <Time at={webhook.created_at} />
@@ -301,17 +302,21 @@ const webhookRefOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, 
 
 function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   const [url, setUrl] = useState(webhook.url);
+  const [name, setName] = useState(webhook.name ?? "");
   const [events, setEvents] = useState(webhook.events);
   const save = useAction(async (client) => {
     // The service treats a URL in the request as a new receiver, so send it only if it changed.
     const changed = url.trim() === webhook.url ? {} : { url: url.trim() };
-    await client.updateWebhook(webhookRefOf(webhook), { ...changed, events });
+    const nameNow = name.trim() || null;
+    const renamed = nameNow === (webhook.name ?? null) ? {} : { name: nameNow };
+    await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, events });
     onDone();
   });
   const isReady = url.trim() !== "" && events.length > 0;
   return (
     <FormDialog title="Edit webhook" action={save} verb="Save" isReady={isReady} onClose={onClose}>
       <Field label="URL" path="url" error={save.error} value={url} onInput={setUrl} maxLength={2048} />
+      <Field label="Name" path="name" error={save.error} value={name} onInput={setName} maxLength={100} isOptional />
       <EventCheckboxes chosen={events} onChange={setEvents} />
     </FormDialog>
   );

@@ -1,4 +1,10 @@
-import { deliveryLine, deliveryPage, deliveryTable, waitText } from "../../../packages/cli/src/delivery-view.ts";
+import {
+  deliveryLine,
+  deliveryPage,
+  deliveryTable,
+  hintsOf,
+  waitText,
+} from "../../../packages/cli/src/delivery-view.ts";
 import type { Attempt, DeliveryWithAttempts } from "../../../packages/client/src/client.ts";
 
 const attempt: Attempt = {
@@ -88,20 +94,70 @@ describe("what a delivery waits for", () => {
 
   test("is in the table, in a line and on the page, also before the first attempt", () => {
     const parked = waiting({ waiting_for: "recovery" });
-    expect(deliveryTable([parked])).toContain("receiver down, probe ");
+    expect(deliveryTable([parked], new Map())).toContain("pending, receiver down, probe ");
     expect(deliveryLine(parked, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
     expect(deliveryPage(parked, "p-1")).toMatch(/^waits +The webhook fails\./m);
-    const last_attempt = { at: "2026-11-21T12:00:01.000Z", duration_ms: 23, hint: "Check it." };
-    const failing = {
-      ...parked,
-      last_attempt: { ...last_attempt, status_code: 401, error_code: "http_status" as const },
-    };
-    expect(deliveryTable([failing])).toMatch(/ failing +401 in 23 ms +0 +receiver down/);
     const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
     expect(deliveryPage(held, "p-1")).toMatch(/^waits +Held: .* svc deliveries recover/m);
   });
 
   test("is not in the line of a new delivery, whose first attempt is about to be made", () => {
     expect(deliveryLine(waiting({ waiting_for: null }), undefined, now)).toMatch(/attempt 0$/);
+  });
+});
+
+describe("a delivery that failed and waits", () => {
+  const hint = "The receiver returned 401: verify with this webhook's secret.";
+  const rejected = { ...attempt, status_code: 401, error_code: "http_status" as const, duration_ms: 12, hint };
+  const at = new Date(Date.now() + 4.5 * 60_000).toISOString();
+  const id = "01a204e0-10a6-702c-948e-270019c17417";
+  const failing: DeliveryWithAttempts = {
+    ...deliveryWith([rejected]),
+    ...{ id, status: "pending", waiting_for: "schedule", next_attempt_at: at },
+  };
+  const untried: DeliveryWithAttempts = { ...deliveryWith([]), status: "pending", next_attempt_at: at };
+  const webhooks = new Map([["w-1", "Chat of the shop"]]);
+  const columns = (width: number | undefined) => {
+    Object.defineProperty(process.stdout, "columns", { value: width, configurable: true });
+  };
+  const before = process.stdout.columns;
+  afterEach(() => columns(before));
+
+  test("is failing in a list, with its last result and the name of its webhook; an untried one is pending", () => {
+    columns(undefined);
+    const [, ...rows] = deliveryTable([failing, untried], webhooks).split("\n");
+    expect(rows[0]).toMatch(
+      new RegExp(`^failing, retry in 4 min +1 +401 in 12 ms +deploy.started +Chat of the shop +.* ${id}$`),
+    );
+    expect(rows[1]).toMatch(/^pending, next in 4 min +0 +deploy.started/);
+  });
+
+  test("is failing in red in a line and on the page", () => {
+    process.env.FORCE_COLOR = "1";
+    const red = "\u001b[31mfailing";
+    try {
+      expect(deliveryLine(failing)).toContain(red);
+      expect(deliveryPage(failing, "p-1")).toContain(red);
+      expect(deliveryTable([failing], webhooks)).toContain(red);
+    } finally {
+      delete process.env.FORCE_COLOR;
+    }
+  });
+
+  test("keeps status, attempts and last result on a terminal of 80 columns, which shows no id", () => {
+    columns(80);
+    const table = deliveryTable([failing], webhooks);
+    expect(table).toMatch(/^STATUS +ATTEMPTS +LAST/);
+    expect(table).toContain("failing, retry in 4 min");
+    expect(table).not.toContain(id);
+  });
+
+  test("has its hint below a list once, and a success has none", () => {
+    expect(hintsOf([failing, failing, deliveryWith([attempt]), untried])).toEqual([`→ ${hint}`]);
+  });
+
+  test("has the headers of its response on the page, escaped", () => {
+    const page = deliveryPage(deliveryWith([{ ...rejected, response_headers: { server: "a\u001b[2J" } }]), "p-1");
+    expect(page).toContain("server: a\\u001b[2J");
   });
 });

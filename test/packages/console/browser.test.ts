@@ -562,7 +562,7 @@ inChromium.describe("the console in Chromium", () => {
       const { hash, projectId } = await newScenario({ url: target.url });
       const page = await signedIn(hash);
       await sendEvent(projectId, {});
-      await page.getByRole("row", { name: "pending" }).getByRole("link").click();
+      await page.getByRole("row", { name: "failing" }).getByRole("link").click();
       const detail = page.getByRole("region", { name: "Delivery", exact: true });
       await detail.getByText("Attempt 2").waitFor();
       expect(await detail.getByText("http_status").count()).toBeGreaterThan(0);
@@ -949,13 +949,13 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a project",
         button: "New webhook",
-        controls: ["URL", ...checkboxes(["deploy.succeeded", "deploy.failed"]), "Cancel", "Create webhook"],
+        controls: ["URL", "Name", ...checkboxes(["deploy.succeeded", "deploy.failed"]), "Cancel", "Create webhook"],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Edit",
-        controls: ["URL", ...checkboxes(eventNames), "Cancel", "Save"],
+        controls: ["URL", "Name", ...checkboxes(eventNames), "Cancel", "Save"],
         roles: ["admin"],
       },
       {

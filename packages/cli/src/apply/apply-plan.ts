@@ -44,8 +44,8 @@ const actionOrder: Change["action"][] = ["create", "update", "delete", "unchange
 async function applyChange(api: Client, projectId: string, change: Change, json?: boolean): Promise<void> {
   const record = toChangeRecord(change);
   if (change.action === "create") {
-    const { url, events, enabled } = change.declared;
-    const created = await api.createWebhook(projectId, { url, events });
+    const { url, name, events, enabled } = change.declared;
+    const created = await api.createWebhook(projectId, { url, ...(name && { name }), events });
     if (json) print(jsonText({ ...record, id: created.id, secret: created.secret }));
     else {
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
@@ -56,8 +56,12 @@ async function applyChange(api: Client, projectId: string, change: Change, json?
   }
   const webhook = { projectId, webhookId: change.webhook.id };
   if (change.action === "update") {
-    const { events, enabled } = change.changes;
-    await api.updateWebhook(webhook, { ...(events && { events: events.to }), ...(enabled && { enabled: enabled.to }) });
+    const { name, events, enabled } = change.changes;
+    await api.updateWebhook(webhook, {
+      ...(name && { name: name.to }),
+      ...(events && { events: events.to }),
+      ...(enabled && { enabled: enabled.to }),
+    });
   }
   if (change.action === "delete") await api.deleteWebhook(webhook);
   if (json) print(jsonText(record));

@@ -9,6 +9,8 @@ export interface ChangeRecord {
   /** Null for a webhook that is not created yet. */
   id: string | null;
   url: string;
+  /** Only for `create` with a name. */
+  name?: string;
   /** Only for `create`. */
   events?: string[];
   enabled?: boolean;
@@ -21,8 +23,8 @@ export interface ChangeRecord {
 export function toChangeRecord(change: Change): ChangeRecord {
   const { action } = change;
   if (action === "create") {
-    const { url, events, enabled = true } = change.declared;
-    return { action, id: null, url, events: [...new Set(events)], enabled };
+    const { url, name, events, enabled = true } = change.declared;
+    return { action, id: null, url, ...(name && { name }), events: [...new Set(events)], enabled };
   }
   const { id, url } = change.webhook;
   return { action, id, url, ...(action === "update" && { changes: change.changes }) };
@@ -38,17 +40,20 @@ function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
   const added = (text: string) => styled("green", `+ ${text}`, stream);
   const removed = (text: string) => styled("red", `- ${text}`, stream);
   if (change.action === "create") {
-    const { url, events, enabled } = change.declared;
+    const { url, name, events, enabled } = change.declared;
+    const title = name ? [added(`  name: ${printable(name)}`)] : [];
     const state = enabled === false ? [added("  enabled: false")] : [];
-    return [added(printable(url)), added(`  events: ${events.join(" ")}`), ...state];
+    return [added(printable(url)), ...title, added(`  events: ${events.join(" ")}`), ...state];
   }
   const name = `${printable(change.webhook.url)}  ${change.webhook.id}`;
   if (change.action === "delete") return [removed(`${name}, with its delivery log`)];
   if (change.action === "keep") return [`  ${name}  not in the file; kept`];
   if (change.action === "unchanged") return [`  ${name}`];
-  const { events, enabled } = change.changes;
+  const { name: title, events, enabled } = change.changes;
+  const shown = (text: string | null) => (text === null ? "none" : printable(text));
   return [
     styled("yellow", `~ ${name}`, stream),
+    ...(title ? [removed(`  name: ${shown(title.from)}`), added(`  name: ${shown(title.to)}`)] : []),
     ...(events ? [removed(`  events: ${events.from.join(" ")}`), added(`  events: ${events.to.join(" ")}`)] : []),
     ...(enabled ? [removed(`  enabled: ${enabled.from}`), added(`  enabled: ${enabled.to}`)] : []),
   ];

@@ -7,6 +7,8 @@ import type { DeclaredWebhook } from "./webhooks-file.ts";
 
 /** The fields of a webhook that change. */
 export interface FieldChanges {
+  /** Null = no name. */
+  name?: { from: string | null; to: string | null };
   events?: { from: WebhookEventName[]; to: WebhookEventName[] };
   enabled?: { from: boolean; to: boolean };
 }
@@ -55,11 +57,13 @@ function compare(declared: DeclaredWebhook, webhook: WebhookInList | undefined):
   return Object.keys(changes).length === 0 ? { action: "unchanged", webhook } : { action: "update", webhook, changes };
 }
 
-function changesOf({ events, enabled }: DeclaredWebhook, webhook: WebhookInList): FieldChanges {
+function changesOf({ name, events, enabled }: DeclaredWebhook, webhook: WebhookInList): FieldChanges {
   const [from, to] = [new Set(webhook.events), new Set(events)];
   const hasSameEvents = from.size === to.size && [...from].every((name) => to.has(name));
   const hasSameState = enabled === undefined || enabled === webhook.enabled;
+  const namedNow = webhook.name ?? null;
   return {
+    ...(name !== undefined && name !== namedNow && { name: { from: namedNow, to: name } }),
     ...(!hasSameEvents && { events: { from: [...from], to: [...to] } }),
     ...(!hasSameState && { enabled: { from: webhook.enabled, to: enabled } }),
   };

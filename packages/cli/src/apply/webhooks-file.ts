@@ -6,6 +6,8 @@ import { matchKey } from "./match-key.ts";
 
 const webhook = z.strictObject({
   url: z.string().refine(URL.canParse, "must be an absolute URL"),
+  /** Absent: the name of an existing webhook is left as it is. Null removes it. */
+  name: z.string().min(1).max(100).nullable().optional(),
   events: z
     .array(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`))
     .min(1, "must name at least one event"),

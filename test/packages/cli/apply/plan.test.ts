@@ -154,3 +154,23 @@ test("webhooks are created and changed before others are deleted, so that none i
   output.mockRestore();
   expect(calls).toEqual(["create", "update", "delete"]);
 });
+
+describe("a declared name", () => {
+  const named = webhook("w-1", a, { name: "Chat" });
+  const changesOf = (file: Partial<DeclaredWebhook>, existing: WebhookInList) =>
+    planChanges([declared(a, file)], [existing], { prune: false }).map(toChangeRecord)[0]?.changes;
+
+  test("is set, changed, removed with null, and left as it is when it is absent", () => {
+    expect(changesOf({ name: "Chat" }, webhook("w-1", a))).toEqual({ name: { from: null, to: "Chat" } });
+    expect(changesOf({ name: "Shop" }, named)).toEqual({ name: { from: "Chat", to: "Shop" } });
+    expect(changesOf({ name: null }, named)).toEqual({ name: { from: "Chat", to: null } });
+    for (const file of [{}, { name: "Chat" }]) expect(changesOf(file, named)).toBeUndefined();
+    expect(changesOf({ name: null }, webhook("w-1", a))).toBeUndefined();
+  });
+
+  test("is in the text of the plan", () => {
+    const plan = planChanges([declared(a, { name: null }), declared(b, { name: "New" })], [named], { prune: false });
+    const text = planText(plan, process.stdout);
+    for (const line of ["-   name: Chat", "+   name: none", "+   name: New"]) expect(text).toContain(line);
+  });
+});
