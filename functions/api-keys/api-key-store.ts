@@ -168,7 +168,8 @@ const MAX_RACES = 12;
 /**
  * Reads the entry of a key and changes the key. Repeats both when another request changed it in between.
  * @param change returns undefined when the entry is out of date
- * @throws ApiError `not_found` when the user has no key with this id
+ * @throws ApiError `not_found` when the user has no key with this id, `rate_limited` when other requests keep
+ * changing it
  */
 async function changeKey<Result extends object>(
   user_id: string,
@@ -183,7 +184,8 @@ async function changeKey<Result extends object>(
     await sleep(backoffMs(races, Math.random()));
   }
   const headers = { "Retry-After": "1" };
-  throw new ApiError("service_unavailable", "Other requests keep changing this API key. Try again.", { headers });
+  // Not a 5xx, which alarms count: users could cause it as they like.
+  throw new ApiError("rate_limited", "Too many requests change this API key at once. Try again.", { headers });
 }
 
 /** The condition that no other request has changed the secrets of a key since its entry was read. */

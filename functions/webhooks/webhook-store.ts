@@ -218,8 +218,8 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
  * receiver that is down. Disabling a disabled webhook keeps its time and reason, and notifies no one again.
  * @param at time of the change in ISO 8601
  * @param by absent = the platform
- * @throws ApiError `not_found` when the project has no webhook with this id, `service_unavailable` when other requests
- * keep changing it
+ * @throws ApiError `not_found` when the project has no webhook with this id, `rate_limited` when other requests keep
+ * changing it
  */
 export async function update(
   projectId: string,
@@ -232,7 +232,8 @@ export async function update(
     if (await isPatched(await get(projectId, id), patch, at, by)) return get(projectId, id);
   }
   const headers = { "Retry-After": "1" };
-  throw new ApiError("service_unavailable", "Other requests keep changing this webhook. Try again.", { headers });
+  // Not a 5xx, which alarms count: users could cause it as they like.
+  throw new ApiError("rate_limited", "Too many requests change this webhook at once. Try again.", { headers });
 }
 
 /** Upper bound on the tries of a change while other requests change the same webhook. */

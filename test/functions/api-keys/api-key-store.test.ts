@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { GetCommand, QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, QueryCommand, ScanCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import fc from "fast-check";
 import { system } from "../../../functions/access/actor.ts";
 import { meteredReads } from "../../../functions/access/metered-reads-store.ts";
@@ -46,6 +46,30 @@ test("insert never replaces the key of another user that has the same hash", asy
   expect(error).toMatchObject({ items: ["record"] });
   expect(await findByHash(first.key_hash)).toEqual(first);
   expect([await listOf("user-1"), await listOf("user-2")]).toEqual([[first], []]);
+});
+
+test("a change while other requests keep changing the key is the error of its user, 429, and changes nothing", async () => {
+  const key = newKey("user-changing");
+  await insert(key);
+  const { user_id, id } = key;
+  let changes = 0;
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "TransactWriteItemsCommand") await changeEntry(++changes);
+    return send();
+  });
+  const changeEntry = (count: number) =>
+    dynamo().send(
+      new UpdateCommand({
+        TableName: tableName("userApiKeys"),
+        Key: { user_id, id },
+        UpdateExpression: "SET key_hash = :other",
+        ExpressionAttributeValues: { ":other": `other-${count}` },
+      }),
+    );
+  const change = remove(user_id, id, system);
+  await expect(change).rejects.toMatchObject({ status: 429, code: "rate_limited", headers: { "Retry-After": "1" } });
+  expect(changes).toBeGreaterThan(1);
+  expect(await findByHash(key.key_hash)).toEqual(key);
 });
 
 describe("when the response is lost and the SDK sends the write again,", () => {

@@ -51,6 +51,19 @@ async function givenWebhook() {
   return { webhook, secret, stored };
 }
 
+test("a change while other requests keep changing the webhook is the error of its users, 429, and changes nothing", async () => {
+  const { webhook, stored } = await givenWebhook();
+  let changes = 0;
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "TransactWriteItemsCommand") await changeWebhook(webhook, { url: `${otherUrl}/${changes++}` });
+    return send();
+  });
+  const change = update(webhook.project_id, webhook.id, { events: ["deploy.started"] }, first);
+  await expect(change).rejects.toMatchObject({ status: 429, code: "rate_limited", headers: { "Retry-After": "1" } });
+  expect(changes).toBeGreaterThan(1);
+  expect(await stored()).toMatchObject({ events: webhook.events });
+});
+
 test("insert never replaces a webhook with the same id", async () => {
   const { webhook, secret, stored } = await givenWebhook();
   const error = await insert({ ...webhook, url: otherUrl }, "whsec_other").catch((caught: unknown) => caught);
