@@ -1,6 +1,6 @@
-import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { AT_ONCE } from "../functions/attempts/work.ts";
 import { DUE_SHARDS } from "../functions/deliveries/backlog-store.ts";
+import { DEFAULT_SCHEDULE } from "../functions/manifest/retry-schedule.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";

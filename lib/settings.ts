@@ -1,3 +1,4 @@
+import { DEFAULT_SCHEDULE } from "../functions/manifest/retry-schedule.ts";
 import type { Stage } from "./stage.ts";
 
 /*
@@ -48,7 +49,7 @@ export const settingRows = {
   },
   RETRY_SCHEDULE: {
     option: "deliveries.retrySchedule",
-    fallback: "`5,300,1800,7200,18000,36000,36000`",
+    fallback: `\`${DEFAULT_SCHEDULE.join(",")}\``,
     about: "seconds between delivery attempts, at most 20",
   },
   DUPLICATE_SECONDS: {

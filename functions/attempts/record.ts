@@ -5,6 +5,7 @@ import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import { enqueue, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import { attempted, effectOf } from "../deliveries/delivery-transitions.ts";
+import { DEFAULT_SCHEDULE } from "../manifest/retry-schedule.ts";
 import { failingNotificationTime } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
@@ -13,7 +14,7 @@ import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { type AttemptEffects, attemptMetrics } from "./attempt-metrics.ts";
-import { DEFAULT_SCHEDULE, type Decision, decide, readRetryAfter } from "./retry.ts";
+import { type Decision, decide, readRetryAfter } from "./retry.ts";
 
 /* What follows a request: its outcome is recorded in the delivery's row, and the next attempt is planned. */
 

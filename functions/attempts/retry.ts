@@ -1,11 +1,8 @@
 import type { DisabledReason } from "../webhooks/webhook.ts";
 
 /*
- * The retry policy: the schedule as data, and the decision after a failed attempt as a pure function.
+ * The retry policy: the decision after a failed attempt, as a pure function. Its schedule is in manifest/retry-schedule.ts.
  */
-
-/** Waits after the first, second, … failed attempt, in seconds: 8 attempts over 27.6 hours. */
-export const DEFAULT_SCHEDULE: readonly number[] = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 
 /** Share by which waits vary, so that deliveries that failed together do not retry together. */
 const JITTER = 0.2;

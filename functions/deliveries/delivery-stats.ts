@@ -15,7 +15,7 @@ const windows: Record<StatsWindow, { seconds: number; bucketSeconds: number }> =
 };
 
 /**
- * A delivery that is this old has had its last attempt by the retry schedule: 27.6 hours, each delay up to 20 % longer.
+ * A delivery that is this old has had its last attempt by the default retry schedule, each delay up to 20 % longer.
  * An attempt can be later if its delivery waited for a receiver that failed, or was sent again.
  */
 export const LATEST_ATTEMPT_SECONDS = 36 * 3600;

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { DEFAULT_SCHEDULE, decide, type FailedAttempt, readRetryAfter } from "../../../functions/attempts/retry.ts";
+import { decide, type FailedAttempt, readRetryAfter } from "../../../functions/attempts/retry.ts";
+import { DEFAULT_SCHEDULE } from "../../../functions/manifest/retry-schedule.ts";
 
 const now = new Date("2026-01-06T00:00:00Z");
 const MIDDLE = 0.5;
