@@ -8,36 +8,9 @@ import { constructId } from "../names.ts";
  */
 type Severity = "page" | "ticket";
 
-/** The alarms of a stage, without stage and severity. bin/drill/drills.ts has a drill for each. */
-export type AlarmId =
-  | `${"events" | "deliveries" | "slow-deliveries"}-${"dead-letters" | "waiting"}`
-  | "noisy-deliveries-waiting"
-  | "messages-failing"
-  | "queues-stuck"
-  | "first-attempts-failing"
-  | "first-attempts-late"
-  | "first-attempts-slow"
-  | "sweep-late"
-  | "sweep-not-running"
-  | "notifications-late"
-  | "api-errors"
-  | "api-slow"
-  | "authorizer-errors"
-  | "rejected-credentials"
-  | "delivery-errors"
-  | "endpoint-errors"
-  | "invoked-function-errors"
-  | "function-throttles"
-  | "concurrency-high"
-  | `table-${"read" | "write"}-throttles`
-  | `table-${"read" | "write"}-throttles-${number}`;
-
-/** The alarms that roll a gradual deployment back, without stack and function. */
-export type RollbackAlarmId = "errors" | "messages-failing" | "slow" | "rejecting";
-
 export interface AlarmRow {
-  /** Part of the alarm's name, and its section in docs/runbook.md unless `section` is set. */
-  id: AlarmId | RollbackAlarmId;
+  /** Part of the alarm's name, its drill (bin/drill/drills.ts), and its section in docs/runbook.md unless `section` is set. */
+  id: string;
   /** Section of docs/runbook.md; absent = the id. */
   section?: string;
   severity: Severity;

@@ -31,7 +31,7 @@ export function createRollbackAlarms(scope: Construct, fn: GraduallyDeployedFunc
 function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<AlarmRow, "section" | "severity">[] {
   const calls = alias.metricInvocations({ statistic: SUM });
   const errors = {
-    id: "errors" as const,
+    id: "errors",
     meaning: `The new version of ${file} fails and is rolled back.`,
     metric: math("IF(errors >= 3, 100 * errors / calls, 0)", MINUTE, {
       errors: alias.metricErrors({ statistic: SUM }),
