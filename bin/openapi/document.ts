@@ -5,13 +5,22 @@ import type { Access, EndpointRow, endpoints, OperationId } from "../../function
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { workflowPermissions } from "../../functions/manifest/permissions.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
+import { DEFAULT_SCHEDULE } from "../../functions/manifest/retry-schedule.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
 import { type Operation, operations, tags } from "./operations.ts";
 import { errorResponseSchema } from "./responses/fields.ts";
 import { webhookEventDescriptions, webhookPayloadSchemas } from "./responses/payload.ts";
-import { componentSchemas, inputSchema, type Json, outputSchema, pascalCase, type Schema } from "./schemas.ts";
+import {
+  componentSchemas,
+  descriptionsOf,
+  inputSchema,
+  type Json,
+  outputSchema,
+  pascalCase,
+  type Schema,
+} from "./schemas.ts";
 
 /* The API in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1), from the endpoints' rows and schemas. */
 
@@ -184,21 +193,26 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
   };
 }
 
-/** Adds the descriptions and keywords of operations.ts to a schema. @throws Error when the fields differ */
-function addFieldKeywords(id: string, { fields = {}, body = {} }: Operation, schema: Json): void {
+/**
+ * Adds the descriptions and keywords of operations.ts to a schema. A field without an entry there has the description of the
+ * field of the same name in the response.
+ * @throws Error when a field has no description, or an entry no field
+ */
+function addFieldKeywords(id: string, { fields = {}, body = {}, response }: Operation, schema: Json): void {
   const properties: Record<string, Json> = schema?.properties ?? {};
-  const missing = Object.keys(properties).filter((name) => !(name in fields));
+  const described = response.status === 204 ? {} : descriptionsOf(response.schema);
+  const missing = Object.keys(properties).filter((name) => !(name in fields) && described[name] === undefined);
   const unknown = Object.keys(fields).filter((name) => !(name in properties));
   if (missing.length + unknown.length > 0) {
     const problem = [
-      ...missing.map((name) => `${name} has no entry`),
+      ...missing.map((name) => `${name} has no entry, and the response does not describe it`),
       ...unknown.map((name) => `${name} is not in the schema`),
     ];
-    throw new Error(
-      `bin/openapi/operations.ts, fields of ${id}: ${problem.join(", ")}. List exactly the fields of its schema.`,
-    );
+    throw new Error(`bin/openapi/operations.ts, fields of ${id}: ${problem.join(", ")}.`);
   }
-  for (const [name, keywords] of Object.entries(fields)) Object.assign(properties[name], keywords);
+  for (const [name, property] of Object.entries(properties)) {
+    Object.assign(property, fields[name] ?? { description: described[name] });
+  }
   Object.assign(schema ?? {}, body);
 }
 
@@ -365,9 +379,12 @@ function webhookOf(name: WebhookEventName): Json {
   };
 }
 
+/** Time from the first attempt to the last, by the default schedule without its jitter. */
+const RETRY_SECONDS = DEFAULT_SCHEDULE.reduce((sum, wait) => sum + wait, 0);
+
 const deliveryDescription = `Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same \`X-Service-Delivery\` are
 the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
-responses lead to retries for 27 hours.`;
+responses lead to retries for ${Math.floor(RETRY_SECONDS / 3600)} hours.`;
 
 const bodySignatures = "sha256=[0-9a-f]{64}";
 

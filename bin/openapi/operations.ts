@@ -39,7 +39,7 @@ export interface Operation {
   errors?: ErrorCode[];
   /**
    * JSON Schema keywords for each field of the body, or for each query parameter: descriptions, and rules that the service
-   * checks in code. `undefined` removes a keyword.
+   * checks in code. `undefined` removes a keyword. Absent = the description of the field of this name in the response.
    */
   fields?: Record<string, Json>;
   /** JSON Schema keywords for the body as a whole. */
@@ -113,8 +113,6 @@ const deliveryFilters = {
     description: "The start of the page. Take it from the `Link` of the previous page; the filters must be the same.",
   },
 };
-
-const events = { description: "The events to send." };
 
 const keyFields = {
   name,
@@ -249,7 +247,7 @@ export const operations: Record<OperationId, Operation> = {
     tag: "Webhooks",
     summary: "Create a webhook",
     description: `Only this response contains the signing secret. A project can have at most ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
-    fields: { url: receiver, name, events },
+    fields: { url: receiver, name },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
     errors: ["webhook_limit_reached", "project_suspended"],
@@ -275,7 +273,6 @@ export const operations: Record<OperationId, Operation> = {
     fields: {
       url: receiver,
       name: { description: `${name.description} \`null\` removes it.` },
-      events,
       enabled: { description: "`false` disables the webhook, `true` enables it." },
     },
     body: { minProperties: 1 },

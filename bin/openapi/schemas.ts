@@ -74,6 +74,12 @@ export function outputSchema(schema: Schema): Json {
   return withoutClosedObjects(normalized(z.toJSONSchema(schema, { io: "output" })));
 }
 
+/** Returns the description of each field of an object; of another schema, none. */
+export function descriptionsOf(schema: Schema): Record<string, string | undefined> {
+  const { properties = {} } = normalized(z.toJSONSchema(schema, { io: "output" }));
+  return Object.fromEntries(Object.entries<Json>(properties).map(([name, { description }]) => [name, description]));
+}
+
 const elements = new WeakMap<Schema, Schema>();
 
 export function listOf(element: Schema): Schema {

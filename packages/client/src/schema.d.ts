@@ -3490,7 +3490,7 @@ export interface operations {
           url: string;
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name?: string;
-          /** @description The events to send. */
+          /** @description The events that are sent. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
         };
       };
@@ -3663,7 +3663,7 @@ export interface operations {
           url?: string;
           /** @description The label shown in lists. 1 to 100 characters, without control characters. `null` removes it. */
           name?: string | null;
-          /** @description The events to send. */
+          /** @description The events that are sent. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
           /** @description `false` disables the webhook, `true` enables it. */
           enabled?: boolean;
