@@ -35,6 +35,7 @@ export function environmentFor(
     ...locationsOf(uses, data),
     ...(settings.includes("credentials") && settingsOf(stage, "jwt", "jwks")),
     ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
+    ...(settings.includes("permissions") && { PERMISSIONS: stage.permissions && JSON.stringify(stage.permissions) }),
     ...(tablesOf(uses).includes("deliveries") && settingsOf(stage, "deliveries")),
     ...environment,
   };
@@ -59,7 +60,8 @@ function rejectTooLong(variables: [string, string][], file: string, { name }: St
   const bytes = Buffer.byteLength(JSON.stringify({ ...Object.fromEntries(known), JWT_SECRET_ARN: UNKNOWN }));
   if (bytes <= MAX_BYTES) return;
   const [[longest = ""] = []] = known.toSorted(([, one], [, other]) => other.length - one.length);
-  const option = { OIDC_ISSUERS: "workflowIssuers", CORS_ORIGINS: "corsOrigins" }[longest] ?? longest;
+  const option =
+    { OIDC_ISSUERS: "workflowIssuers", PERMISSIONS: "permissions", CORS_ORIGINS: "corsOrigins" }[longest] ?? longest;
   const message = `is too long: the environment of ${file} would have ${bytes} bytes, and Lambda accepts ${MAX_BYTES}. Use fewer or shorter entries`;
   throw new InvalidStageError(name, [{ code: "custom", path: [option], message, input: undefined }]);
 }

@@ -106,6 +106,11 @@ export const settingRows = {
     about: "CI systems whose workflows may call the API, as JSON",
     more: 'A list of `{"name","issuer","jwks_uri","audience","claims"}` ([trusted workflows](trusted-workflows.md)). `github` and `gitlab` need only `name` and `audience`. Another issuer needs its `issuer`; its claims are named as GitHub\'s unless `claims` is `gitlab`. Only a local run accepts plain http to this machine',
   },
+  PERMISSIONS: {
+    fallback: "none",
+    about: "permissions of the platform's other services, as JSON",
+    more: 'A list of up to 20 `{"name","description"}`, such as `[{"name":"registry:push","description":"push images"}]` ([verify credentials](verify-credentials.md#permissions-of-the-platform))',
+  },
   CORS_ORIGINS: { fallback: "none", about: "origins of pages that may call the API, comma-separated" },
   AWS_ENDPOINT_URL_DYNAMODB: {
     fallback: "the embedded engine",

@@ -1,6 +1,13 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 import { type CiSystem, ciSystems } from "../functions/manifest/ci-systems.ts";
+import {
+  isPlatformDescription,
+  isPlatformPermission,
+  MAX_PLATFORM_PERMISSIONS,
+  platformDescriptionRule,
+  platformPermissionRule,
+} from "../functions/manifest/permissions.ts";
 
 /*
  * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
@@ -153,6 +160,22 @@ const stageSchema = z.strictObject({
     .max(20)
     .refine((issuers) => areDifferent(issuers.map(({ name }) => name)), "must have different names")
     .refine((issuers) => areDifferent(issuers.map(issuerUrlOf)), "must have different issuers")
+    .optional(),
+  /**
+   * Permissions of the platform's other services, which API keys and trusted workflows may hold, and of which `credentials/verify`
+   * says whether a credential has them; absent = none. Credentials keep one that is removed, and it can no longer be given or verified.
+   */
+  permissions: z
+    .array(
+      z.strictObject({
+        name: z.string().refine(isPlatformPermission, platformPermissionRule),
+        /** What it allows, in a sentence. */
+        description: z.string().refine(isPlatformDescription, platformDescriptionRule),
+      }),
+    )
+    .min(1)
+    .max(MAX_PLATFORM_PERMISSIONS)
+    .refine((list) => areDifferent(list.map(({ name }) => name)), "must have different names")
     .optional(),
   deliveries: z
     .strictObject({

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
+import { platformPermissions } from "../../functions/access/platform-permissions.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
@@ -95,6 +96,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.jwtRequiresIssuedAt();
   checkJwks();
   checkWorkflowIssuers();
+  platformPermissions();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
 }

@@ -117,7 +117,9 @@ const deliveryFilters = {
 const keyFields = {
   name,
   permissions: {
-    description: "Permissions of the key. Default: everything its user may do, including permissions added later.",
+    description:
+      "Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, " +
+      "including permissions added later.",
   },
   project_ids: {
     description: `The projects that the key can see, 1 to ${MAX_PROJECTS_PER_CREDENTIAL} of its user. Default: all.`,
@@ -529,7 +531,9 @@ export const operations: Record<OperationId, Operation> = {
           "a comment of a stranger, where a workflow runs at one.",
       },
       permissions: {
-        description: "What the workflow may do in this project. There are none for API keys.",
+        description:
+          "What the workflow may do in this project, of this list or of `platform_permissions` of the current credential. There are none " +
+          "for API keys.",
       },
     },
     example: {

@@ -1,25 +1,24 @@
 import * as z from "zod/mini";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { personId } from "../access/person-id.ts";
+import { permissionSet } from "../access/platform-permissions.ts";
 import { permissions } from "../manifest/permissions.ts";
 import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
 
 /* The inputs of the endpoints for keys. A module of its own: the authorizer does not load it. */
 
-const keyFields = {
+const keyFields = () => ({
   name: displayName,
-  permissions: z.optional(
-    setOf(z.enum(permissions, orRequired(`must be one of ${permissions.join(", ")}`)), permissions.length),
-  ),
+  permissions: z.optional(permissionSet(permissions)),
   project_ids: z.optional(setOf(uuid, MAX_PROJECTS_PER_CREDENTIAL)),
   expires_at: z.optional(isoTime),
-};
+});
 
-export const apiKeyInput = fields(keyFields);
-export type ApiKeyInput = z.infer<typeof apiKeyInput>;
+export const apiKeyInput = () => fields(keyFields());
+export type ApiKeyInput = z.infer<ReturnType<typeof apiKeyInput>>;
 
 /** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
-export const provisionInput = fields({ user_id: personId, ...keyFields });
+export const provisionInput = () => fields({ user_id: personId, ...keyFields() });
 
 /** Input of a rename. */
 export const renameInput = fields({ name: displayName });

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Identity } from "../access/identity.ts";
-import type { Permission } from "../manifest/permissions.ts";
+import type { PlatformPermission } from "../manifest/permissions.ts";
 import { ApiError } from "../platform/errors.ts";
 import { addSeconds } from "../platform/time.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
@@ -22,8 +22,8 @@ export interface ApiKey {
   last_used_at?: string;
   last_used_ip?: string | null;
   last_used_user_agent?: string | null;
-  /** Permissions of the key; absent = the same as its user. */
-  permissions?: Permission[];
+  /** Permissions of the key, of this API and of the platform; absent = the same as its user. */
+  permissions?: string[];
   /** The projects that the key can see; absent = all of its user. */
   project_ids?: string[];
   /** The first moment at which the key is rejected; absent = valid until it is deleted. */
@@ -227,8 +227,13 @@ export type CreatedApiKey = ReturnType<typeof toCreated>;
 /**
  * Returns what a credential may do. `null` = not limited: all permissions, all projects, no end that the service sets.
  * @param apiKey absent for a JWT
+ * @param platformPermissions those that the platform adds in this stage
  */
-export function toCurrent({ userId, authType, keyPrefix, ...limits }: Identity, apiKey: ApiKey | undefined) {
+export function toCurrent(
+  { userId, authType, keyPrefix, ...limits }: Identity,
+  apiKey: ApiKey | undefined,
+  platformPermissions: PlatformPermission[] = [],
+) {
   return {
     type: authType,
     user_id: userId,
@@ -236,5 +241,6 @@ export function toCurrent({ userId, authType, keyPrefix, ...limits }: Identity, 
     permissions: limits.permissions ?? null,
     project_ids: limits.projectIds ?? null,
     expires_at: limits.expiresAt ?? null,
+    ...(platformPermissions.length > 0 && { platform_permissions: platformPermissions }),
   };
 }

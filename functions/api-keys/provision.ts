@@ -12,7 +12,7 @@ import { requireMembership } from "./require-membership.ts";
  * @param input `{user_id, name}`, and optionally `permissions`, `project_ids` and `expires_at`
  */
 export async function handler(input: unknown): Promise<CreatedApiKey> {
-  const { user_id, ...apiKeyInput } = parse(provisionInput, input);
+  const { user_id, ...apiKeyInput } = parse(provisionInput(), input);
   await requireMembership(user_id, apiKeyInput.project_ids);
   const { apiKey, key } = createApiKey(user_id, apiKeyInput, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);

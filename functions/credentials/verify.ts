@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import type { Identity } from "../access/identity.ts";
 import type { Role } from "../access/membership.ts";
+import { withPlatformPermissions } from "../access/platform-permissions.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { useOf } from "../api-keys/api-key.ts";
 import { expiryOf } from "../auth/compact-jwt.ts";
@@ -21,11 +22,12 @@ const batchInput = fields({
     .check(z.maxLength(MAX_CREDENTIALS, `must have at most ${MAX_CREDENTIALS} entries`)),
 });
 
-const entryInput = fields({
-  token: z.string(orRequired("must be a string")),
-  project_id: z.optional(uuid),
-  permission: z.optional(z.enum(permissions)),
-});
+const entryInput = () =>
+  fields({
+    token: z.string(orRequired("must be a string")),
+    project_id: z.optional(uuid),
+    permission: z.optional(z.enum(withPlatformPermissions(permissions))),
+  });
 
 /** The code of each error that is about an entry. Any other error is one of the whole call. */
 const codes = {
@@ -69,6 +71,7 @@ export type Verification =
 export async function handler(input: unknown): Promise<{ results: Verification[] }> {
   const { credentials } = parse(batchInput, input);
   const now = new Date();
+  const schema = entryInput();
   const identities = new Map<string, Promise<Identity>>();
   /** Several entries with the same credential cause one read. What a workflow may do depends on the project. */
   const identityOf = (credential: Credential, projectId: string | undefined): Promise<Identity> => {
@@ -79,18 +82,18 @@ export async function handler(input: unknown): Promise<{ results: Verification[]
     if (!known) identities.set(key, identity);
     return identity;
   };
-  const results = await allEnded(credentials.map((entry) => verify(entry, identityOf)));
+  const results = await allEnded(credentials.map((entry) => verify(() => parse(schema, entry), identityOf)));
   const rejected = results.filter(({ valid }) => !valid).length;
   if (rejected > 0) log.info("credentials rejected", { rejected, verified: results.length });
   return { results };
 }
 
 async function verify(
-  entry: unknown,
+  readEntry: () => z.output<ReturnType<typeof entryInput>>,
   identityOf: (credential: Credential, projectId: string | undefined) => Promise<Identity>,
 ): Promise<Verification> {
   try {
-    const { token, project_id, permission = "none" } = parse(entryInput, entry);
+    const { token, project_id, permission = "none" } = readEntry();
     const credential = readCredential({ authorization: [`Bearer ${token}`] });
     if (credential === undefined) throw invalidField("token", "is not a bearer token");
     const identity = await identityOf(credential, project_id);

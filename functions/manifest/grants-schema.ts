@@ -19,7 +19,7 @@ type IndexName<Row> = Row extends { indexes: readonly { name: infer Name extends
 export type SecretKey = "jwtSecret";
 
 /** Options of a stage that a function gets in its environment. Those of deliveries go to all that use their table. */
-export type SettingKey = "credentials" | "workflowIssuers";
+export type SettingKey = "credentials" | "workflowIssuers" | "permissions";
 
 /**
  * The AWS permissions of a function: exactly the actions that it calls. IAM enforces them on AWS, and a local run

@@ -33,3 +33,25 @@ export const workflowPermissions = [
   "events:read",
 ] as const satisfies readonly Permission[];
 export type WorkflowPermission = (typeof workflowPermissions)[number];
+
+/** A permission that the platform defines for its other services. The API lists it and gives it to credentials, and uses it for nothing. */
+export interface PlatformPermission {
+  name: string;
+  description: string;
+}
+
+/** They fit into the context that the authorizer passes on. */
+export const MAX_PLATFORM_PERMISSIONS = 20;
+
+const PLATFORM_PERMISSION = /^(?=.{3,40}$)([a-z][a-z0-9-]*):[a-z][a-z0-9-]*$/;
+export const platformPermissionRule =
+  "must be at most 40 characters such as registry:push, and not begin with a resource of this API";
+
+/** Returns whether the platform may use a name. A resource of this API is reserved: a later release may add permissions for it. */
+export function isPlatformPermission(name: string): boolean {
+  const resource = PLATFORM_PERMISSION.exec(name)?.[1];
+  return resource !== undefined && !permissions.some((own) => own.startsWith(`${resource}:`));
+}
+
+export const platformDescriptionRule = "must be text of at most 100 characters";
+export const isPlatformDescription = (text: string): boolean => text.trim() !== "" && text.length <= 100;

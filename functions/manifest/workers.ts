@@ -73,7 +73,7 @@ export const workers = [
   },
   {
     file: "credentials/verify",
-    settings: ["credentials", "workflowIssuers"],
+    settings: ["credentials", "workflowIssuers", "permissions"],
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 512,
@@ -188,6 +188,7 @@ export const workers = [
   },
   {
     file: "api-keys/provision",
+    settings: ["permissions"],
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,

@@ -129,6 +129,8 @@ export const settings = {
     }
     return { issuer, uri, audience, sharesUsers: flag("JWKS_SHARES_USERS") };
   },
+  /** The permissions that the platform adds, as JSON (access/platform-permissions.ts); undefined = none. */
+  permissions: () => optional("PERMISSIONS"),
   /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
   oidcIssuers: () => optional("OIDC_ISSUERS"),
 };

@@ -3,6 +3,7 @@ import type { Project } from "../access/membership.ts";
 import * as memberships from "../access/membership-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
+import { workflowPermissions } from "../manifest/permissions.ts";
 import { fields } from "../schema/input.ts";
 import { MAX_PAGE, type Page, page, pageFields } from "../schema/page.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
@@ -32,7 +33,8 @@ async function projectsOfScoped({
 }: ScopedIdentity): Promise<Project[]> {
   if (authType !== "workflow") return memberships.projectsWith(userId, projectIds);
   // A workflow is not a member. Its permissions are the same in all projects that it sees.
-  const role = permissions.some((permission) => permission.endsWith(":write")) ? "admin" : "viewer";
+  const writes = workflowPermissions.filter((name) => name.endsWith(":write"));
+  const role = writes.some((name) => permissions.includes(name)) ? "admin" : "viewer";
   const projects = await trustedWorkflows.projectsWith(projectIds);
   return projects.map(({ id, name, created_at }) => ({ id, name, role, created_at }));
 }

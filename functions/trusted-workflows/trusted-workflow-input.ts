@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
+import { permissionSet } from "../access/platform-permissions.ts";
 import { workflowPermissions } from "../manifest/permissions.ts";
-import { displayName, fields, orRequired, printableText, setOf } from "../schema/input.ts";
+import { displayName, fields, orRequired, printableText } from "../schema/input.ts";
 import { ISSUER_NAME } from "./workflow-issuer.ts";
 
 /* The input of the endpoint for trusted workflows. A module of its own: the authorizer does not load it. */
@@ -26,27 +27,25 @@ const REF = /^refs\/[^*?[]+$/;
 const WORKFLOW_REF = /^[^*?[]+@[^*?[]+$/;
 const EVENT_NAME = /^[a-z_]+$/;
 
-export const trustedWorkflowInput = fields({
-  name: z.optional(displayName),
-  issuer: z.string(orRequired("must be a string")).check(z.regex(ISSUER_NAME, "must be the name of an issuer")),
-  repository_id: numericId,
-  repository_owner_id: z.optional(numericId),
-  ref: z.optional(
-    exactText.check(z.regex(REF, "must be a full ref such as refs/heads/main; wildcards are not accepted")),
-  ),
-  environment: z.optional(exactText),
-  job_workflow_ref: z.optional(
-    exactText.check(
-      z.regex(
-        WORKFLOW_REF,
-        "must be a file with its ref such as acme/shop/.github/workflows/deploy.yml@refs/heads/main; wildcards are not accepted",
+export const trustedWorkflowInput = () =>
+  fields({
+    name: z.optional(displayName),
+    issuer: z.string(orRequired("must be a string")).check(z.regex(ISSUER_NAME, "must be the name of an issuer")),
+    repository_id: numericId,
+    repository_owner_id: z.optional(numericId),
+    ref: z.optional(
+      exactText.check(z.regex(REF, "must be a full ref such as refs/heads/main; wildcards are not accepted")),
+    ),
+    environment: z.optional(exactText),
+    job_workflow_ref: z.optional(
+      exactText.check(
+        z.regex(
+          WORKFLOW_REF,
+          "must be a file with its ref such as acme/shop/.github/workflows/deploy.yml@refs/heads/main; wildcards are not accepted",
+        ),
       ),
     ),
-  ),
-  event_name: z.optional(exactText.check(z.regex(EVENT_NAME, "must be the name of an event such as push"))),
-  permissions: setOf(
-    z.enum(workflowPermissions, orRequired(`must be one of ${workflowPermissions.join(", ")}`)),
-    workflowPermissions.length,
-  ),
-});
-export type TrustedWorkflowInput = z.infer<typeof trustedWorkflowInput>;
+    event_name: z.optional(exactText.check(z.regex(EVENT_NAME, "must be the name of an event such as push"))),
+    permissions: permissionSet(workflowPermissions),
+  });
+export type TrustedWorkflowInput = z.infer<ReturnType<typeof trustedWorkflowInput>>;

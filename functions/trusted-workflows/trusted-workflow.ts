@@ -1,4 +1,3 @@
-import type { WorkflowPermission } from "../manifest/permissions.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { TrustedWorkflowInput } from "./trusted-workflow-input.ts";
 import type { WorkflowIssuer } from "./workflow-issuer.ts";
@@ -25,7 +24,8 @@ export interface TrustedWorkflow {
   job_workflow_ref?: string;
   /** What started the workflow, such as `push`; absent = anything. */
   event_name?: string;
-  permissions: WorkflowPermission[];
+  /** Names of permissions of this API (`workflowPermissions`) and of the platform. */
+  permissions: string[];
   created_at: string;
 }
 

@@ -1,5 +1,5 @@
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
-import { type WorkflowPermission, workflowPermissions } from "../manifest/permissions.ts";
+import { workflowPermissions } from "../manifest/permissions.ts";
 import type { TrustedWorkflow } from "./trusted-workflow.ts";
 
 /** What the token of a workflow says about it. Absent = the token has no such claim, or not as printable text. */
@@ -35,7 +35,7 @@ export interface Grant {
   /** Id of the oldest trusted workflow that gives it. */
   trustId: string;
   projectIds: string[];
-  permissions: WorkflowPermission[];
+  permissions: string[];
 }
 
 /**
@@ -65,10 +65,12 @@ export function grantWithoutProject(trusts: TrustedWorkflow[]): Grant | undefine
 function grantFrom(projects: TrustedWorkflow[][]): Grant | undefined {
   const [oldest] = projects.flat().toSorted((a, b) => (a.id < b.id ? -1 : 1));
   if (oldest === undefined) return undefined;
+  // Those of this API first, in their order. The authorizer does not need the list of the platform's.
+  const names = new Set([...workflowPermissions, ...projects.flat().flatMap(({ permissions }) => permissions)]);
   const permissionsOf = projects.map((group) => new Set(group.flatMap(({ permissions }) => permissions)));
   return {
     trustId: oldest.id,
     projectIds: projects.flatMap(([first]) => first?.project_id ?? []),
-    permissions: workflowPermissions.filter((name) => permissionsOf.every((names) => names.has(name))),
+    permissions: [...names].filter((name) => permissionsOf.every((held) => held.has(name))),
   };
 }

@@ -36,6 +36,15 @@ const workflowSettings = {
 };
 const usersOfCredentials = ["auth/authorizer", "credentials/verify"];
 const usersOfWorkflows = [...usersOfCredentials, "trusted-workflows/create"];
+const permissionSettings = { PERMISSIONS: '[{"name":"registry:push","description":"push images"}]' };
+const usersOfPermissions = [
+  "api-keys/create",
+  "api-keys/get-current",
+  "api-keys/provision",
+  "credentials/verify",
+  "service-accounts/create-api-key",
+  "trusted-workflows/create",
+];
 /** The functions that read or write deliveries. */
 const usersOfDeliveries = [
   "attempts/send",
@@ -58,12 +67,13 @@ const usersOfDeliveries = [
 ];
 
 test.each(functionRows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
-  const names = Object.keys({ ...credentialSettings, ...deliverySettings, ...workflowSettings });
+  const names = Object.keys({ ...credentialSettings, ...deliverySettings, ...workflowSettings, ...permissionSettings });
   const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
     ...(usersOfCredentials.includes(file) && credentialSettings),
     ...(usersOfDeliveries.includes(file) && deliverySettings),
     ...(usersOfWorkflows.includes(file) && workflowSettings),
+    ...(usersOfPermissions.includes(file) && permissionSettings),
   });
 });
 

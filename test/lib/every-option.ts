@@ -34,6 +34,7 @@ export const everyOption = {
       claims: "gitlab",
     },
   ],
+  permissions: [{ name: "registry:push", description: "push images" }],
   deliveries: { retrySchedule: [1, 60, 3_600], disableAfterSeconds: 86_400 },
   domain: {
     name: "api.example.com",

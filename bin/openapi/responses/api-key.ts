@@ -18,7 +18,7 @@ const permissionMeanings: Record<Permission, string> = {
   "audit:read": "read the audit logs",
 };
 
-const permission = oneOf("A permission.", permissionMeanings);
+const permission = oneOf<string>("A permission.", permissionMeanings);
 
 const base = {
   id: id("Id of the key, for deleting it."),
@@ -27,7 +27,7 @@ const base = {
   created_at: instant("Time of creation."),
   permissions: z
     .optional(z.array(permission))
-    .check(z.describe("Permissions of the key; absent = the same as its user.")),
+    .check(z.describe("Permissions of the key, also of `platform_permissions`; absent = the same as its user.")),
   project_ids: z
     .optional(z.array(id("Id of a project.")))
     .check(z.describe("The projects that the key can see; absent = all of its user.")),
@@ -80,6 +80,13 @@ export const currentCredentialSchema = z.strictObject({
       "The first moment at which it is rejected, for a previous key at the latest the end of its overlap; null = no end set by the service.",
     ),
   ),
+  platform_permissions: z
+    .optional(z.array(z.strictObject({ name: text("Name."), description: text("What it allows.") })))
+    .check(
+      z.describe(
+        "Permissions of the platform's other services, which credentials may be given beside those listed; absent = none.",
+      ),
+    ),
 } satisfies FieldsOf<ReturnType<typeof toCurrent>>);
 
 /** The answer to a call that ends leaked credentials. */

@@ -3,14 +3,14 @@ import type { WorkflowPermission } from "../../../functions/manifest/permissions
 import type { toResponse } from "../../../functions/trusted-workflows/trusted-workflow.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
-const permission = oneOf<WorkflowPermission>("A permission.", {
+const permission = oneOf<string>("A permission.", {
   "projects:read": "list the project",
   "webhooks:read": "list and show webhooks",
   "webhooks:write": "create, change, disable and delete webhooks",
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
   "events:read": "read the deployment events",
-});
+} satisfies Record<WorkflowPermission, string>);
 
 /** A workflow that a project trusts. */
 export const trustedWorkflowSchema = z.strictObject({
@@ -24,6 +24,8 @@ export const trustedWorkflowSchema = z.strictObject({
   environment: z.nullable(text("Environment that the job must use; null = any, or none.")),
   job_workflow_ref: z.nullable(text("Workflow file with its ref that must define the job; null = any.")),
   event_name: z.nullable(text("Event that must have started the workflow; null = any.")),
-  permissions: z.array(permission).check(z.describe("What the workflow may do in the project.")),
+  permissions: z
+    .array(permission)
+    .check(z.describe("What the workflow may do in the project, also of `platform_permissions`.")),
   created_at: instant("Time of creation."),
 } satisfies FieldsOf<ReturnType<typeof toResponse>>);

@@ -836,7 +836,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Permissions of the key; absent = the same as its user. */
+      /** @description Permissions of the key, also of `platform_permissions`; absent = the same as its user. */
       permissions?: (
         | "projects:read"
         | "webhooks:read"
@@ -876,7 +876,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Permissions of the key; absent = the same as its user. */
+      /** @description Permissions of the key, also of `platform_permissions`; absent = the same as its user. */
       permissions?: (
         | "projects:read"
         | "webhooks:read"
@@ -1631,7 +1631,7 @@ export interface components {
       job_workflow_ref: string | null;
       /** @description Event that must have started the workflow; null = any. */
       event_name: string | null;
-      /** @description What the workflow may do in the project. */
+      /** @description What the workflow may do in the project, also of `platform_permissions`. */
       permissions: (
         | "projects:read"
         | "webhooks:read"
@@ -2824,7 +2824,7 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
-          /** @description Permissions of the key. Default: everything its user may do, including permissions added later. */
+          /** @description Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, including permissions added later. */
           permissions?: (
             | "projects:read"
             | "webhooks:read"
@@ -2962,6 +2962,13 @@ export interface operations {
                * @description The first moment at which it is rejected, for a previous key at the latest the end of its overlap; null = no end set by the service.
                */
               expires_at: string | null;
+              /** @description Permissions of the platform's other services, which credentials may be given beside those listed; absent = none. */
+              platform_permissions?: {
+                /** @description Name. */
+                name: string;
+                /** @description What it allows. */
+                description: string;
+              }[];
             };
           };
         };
@@ -4875,7 +4882,7 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
-          /** @description Permissions of the key. Default: everything its user may do, including permissions added later. */
+          /** @description Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, including permissions added later. */
           permissions?: (
             | "projects:read"
             | "webhooks:read"
@@ -5216,7 +5223,7 @@ export interface operations {
           job_workflow_ref?: string;
           /** @description What started the workflow, such as `push`: `event_name` of GitHub, `pipeline_source` of GitLab. Default: anything, also a comment of a stranger, where a workflow runs at one. */
           event_name?: string;
-          /** @description What the workflow may do in this project. There are none for API keys. */
+          /** @description What the workflow may do in this project, of this list or of `platform_permissions` of the current credential. There are none for API keys. */
           permissions: (
             | "projects:read"
             | "webhooks:read"

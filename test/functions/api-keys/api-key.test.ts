@@ -88,7 +88,7 @@ test.each([
 
 describe("a key with limits", () => {
   const project = "0192f5a0-0000-7000-8000-000000000001";
-  const create = (input: object) => createApiKey("user-1", parse(apiKeyInput, { name: "ci", ...input }), now, random);
+  const create = (input: object) => createApiKey("user-1", parse(apiKeyInput(), { name: "ci", ...input }), now, random);
 
   test("stores and returns its permissions, projects and end", () => {
     const limits = {
@@ -167,7 +167,7 @@ test.each([
   ["a combining accent", "cle\u0301"],
   ["markup", "<script>alert('x')</script> \"\\ $x"],
 ])("accepts a name that is %s, unchanged", (_title, name) => {
-  expect(parse(apiKeyInput, { name })).toEqual({ name });
+  expect(parse(apiKeyInput(), { name })).toEqual({ name });
 });
 
 test.each([
@@ -198,7 +198,7 @@ test.each([
     "must not contain control characters",
   ]),
 ])("rejects a name that is %s", (_title, name, message) => {
-  expect(() => parse(apiKeyInput, { name })).toThrow(
+  expect(() => parse(apiKeyInput(), { name })).toThrow(
     expect.objectContaining({ code: "validation_error", details: [{ path: "name", message }] }),
   );
 });

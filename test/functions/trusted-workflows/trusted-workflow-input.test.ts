@@ -17,8 +17,8 @@ test("every field is accepted, and permissions are listed once", () => {
     event_name: "workflow_dispatch",
     permissions: ["webhooks:read", "webhooks:write", "webhooks:read"],
   };
-  expect(parse(trustedWorkflowInput, all)).toEqual({ ...all, permissions: ["webhooks:read", "webhooks:write"] });
-  expect(parse(trustedWorkflowInput, input)).toEqual(input);
+  expect(parse(trustedWorkflowInput(), all)).toEqual({ ...all, permissions: ["webhooks:read", "webhooks:write"] });
+  expect(parse(trustedWorkflowInput(), input)).toEqual(input);
 });
 
 test.each<[string, object, string]>([
@@ -67,6 +67,6 @@ test.each<[string, object, string]>([
   ["an issuer in upper case", { issuer: "GitHub" }, "issuer must be the name of an issuer"],
   ["the address of an issuer", { issuer: "https://gitlab.com" }, "issuer must be the name of an issuer"],
 ])("%s is rejected", (_title, changes, message) => {
-  expect(() => parse(trustedWorkflowInput, { ...input, ...changes })).toThrow(ApiError);
-  expect(() => parse(trustedWorkflowInput, { ...input, ...changes })).toThrow(message);
+  expect(() => parse(trustedWorkflowInput(), { ...input, ...changes })).toThrow(ApiError);
+  expect(() => parse(trustedWorkflowInput(), { ...input, ...changes })).toThrow(message);
 });

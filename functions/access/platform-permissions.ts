@@ -1,0 +1,57 @@
+import * as z from "zod/mini";
+import {
+  isPlatformDescription,
+  isPlatformPermission,
+  MAX_PLATFORM_PERMISSIONS,
+  type PlatformPermission,
+  platformDescriptionRule,
+  platformPermissionRule,
+} from "../manifest/permissions.ts";
+import { settings } from "../platform/env.ts";
+import { SettingError } from "../platform/errors.ts";
+import { fields, orRequired, parse, setOf } from "../schema/input.ts";
+
+const permissionList = z
+  .array(
+    fields({
+      name: z
+        .string(orRequired("must be a string"))
+        .check(z.refine((name) => isPlatformPermission(name), platformPermissionRule)),
+      description: z
+        .string(orRequired(platformDescriptionRule))
+        .check(z.refine((text) => isPlatformDescription(text), platformDescriptionRule)),
+    }),
+    orRequired("must be a list"),
+  )
+  .check(
+    z.maxLength(MAX_PLATFORM_PERMISSIONS, `must have at most ${MAX_PLATFORM_PERMISSIONS} entries`),
+    z.refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "must have different names"),
+  );
+
+/**
+ * Returns the permissions that the platform adds in this stage: the setting PERMISSIONS.
+ * @throws SettingError when it is not valid
+ */
+export function platformPermissions(): PlatformPermission[] {
+  const setting = settings.permissions();
+  if (setting === undefined) return [];
+  try {
+    return parse(permissionList, JSON.parse(setting));
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? "It is not JSON." : String(Object(error).message);
+    const example = '[{"name":"registry:push","description":"push images"}]';
+    throw new SettingError(`PERMISSIONS cannot be used. ${reason} Example: ${example}`);
+  }
+}
+
+/** Returns the names of permissions of this API and of those that the platform adds. */
+export const withPlatformPermissions = (own: readonly string[]): string[] => [
+  ...own,
+  ...platformPermissions().map(({ name }) => name),
+];
+
+/** A set of permissions of this API and of the platform. @param own those of this API that are allowed */
+export function permissionSet(own: readonly string[]) {
+  const names = withPlatformPermissions(own);
+  return setOf(z.enum(names, orRequired(`must be one of ${names.join(", ")}`)), names.length);
+}
