@@ -23,6 +23,7 @@ import { queueUrl } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
+import * as receiverState from "../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, interceptSqs } from "../test/support/aws-calls.ts";
@@ -318,7 +319,7 @@ const visit = ({ project_id, id }: Webhook): Promise<Usage> =>
 /** Deliveries of a slow webhook, which wait in its line: one that nothing precedes, and ten while a look is planned. */
 const waiting: Flow = async ({ count }, receiverUrl) => {
   const webhook = await addWebhook(randomUUID(), `${receiverUrl}/200`);
-  await webhooks.markSlow(webhook, new Date().toISOString());
+  await receiverState.markSlow(webhook, new Date().toISOString());
   count("quietFanOut", await fanOut(webhook.project_id, 1));
   count("work1", await visit(webhook));
   await wake(webhook, new Date());
@@ -333,7 +334,7 @@ export const DRAINED = 100;
 const recovery: Flow = async ({ count }, receiverUrl) => {
   const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
   const { project_id, id } = webhook;
-  await webhooks.markFailing(webhook, new Date(Date.now() - 3_600_000).toISOString());
+  await receiverState.markFailing(webhook, new Date(Date.now() - 3_600_000).toISOString());
   await changeWebhook(webhook, { failing_notified_at: new Date().toISOString() });
   // Creates the wake-up. It is not priced: there is one for each webhook that fails.
   await fanOut(project_id, 1);

@@ -11,6 +11,7 @@ import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import * as receiverState from "../webhooks/receiver-state-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { type AttemptEffects, attemptMetrics } from "./attempt-metrics.ts";
@@ -160,7 +161,7 @@ async function applyConsequences(
 ): Promise<boolean> {
   if (decision.kind === "succeeded") {
     if (webhook.failing_since === undefined) return false;
-    const isRecovery = await webhooks.clearFailing(webhook);
+    const isRecovery = await receiverState.clearFailing(webhook);
     // What waits for a probe is sent now. A visit does that by itself.
     if (isRecovery && !visit && checkCircuit(webhook, soon(decidedAt)).kind === "open")
       await lookAgain(webhook, decidedAt);
@@ -168,18 +169,18 @@ async function applyConsequences(
   }
   const { at, error_code, status_code, detail } = attempt;
   if (error_code !== undefined && !basis.test && webhook.failing_since === undefined) {
-    await webhooks.markFailing(webhook, at, { at, error_code, status_code, detail });
+    await receiverState.markFailing(webhook, at, { at, error_code, status_code, detail });
   }
   const failure = { status_code: status_code ?? null, error_code: error_code ?? null };
   if (decision.kind === "give_up" && decision.disable) {
-    return await webhooks.disable(webhook, decision.disable, decidedAt.toISOString(), failure);
+    return await receiverState.disable(webhook, decision.disable, decidedAt.toISOString(), failure);
   }
   if (basis.test) return false;
   const failing = { ...webhook, failing_since: webhook.failing_since ?? at };
   const nextAttemptAt = decision.kind === "retry" ? addSeconds(decidedAt, decision.afterSeconds) : undefined;
   const dueAt = failingNotificationTime(failing, decidedAt, nextAttemptAt);
   // Last, so that an error does not delay the next attempt. If it is lost, a later failure notices it again.
-  if (dueAt) await webhooks.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
+  if (dueAt) await receiverState.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
   return false;
 }
 

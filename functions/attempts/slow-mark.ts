@@ -1,6 +1,6 @@
 import { log } from "../platform/log.ts";
+import * as receiverState from "../webhooks/receiver-state-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import * as webhooks from "../webhooks/webhook-store.ts";
 
 /*
  * The mark of slow webhooks, whose deliveries wait in the backlog. The mark is written only when it changes. Marking takes
@@ -22,7 +22,7 @@ const runs = new Map<string, number>();
 export async function markSlow(webhook: Webhook): Promise<void> {
   runs.delete(webhook.id);
   if (webhook.slow_since !== undefined) return;
-  await attempted(webhook, () => webhooks.markSlow(webhook, new Date().toISOString()));
+  await attempted(webhook, () => receiverState.markSlow(webhook, new Date().toISOString()));
 }
 
 /** Counts the response time of a request, and unmarks a slow webhook after a run of fast responses. Does not throw. */
@@ -33,7 +33,7 @@ export async function noteDuration(webhook: Webhook, durationMs: number): Promis
   runs.set(webhook.id, run);
   if (run < FAST_RESPONSES) return;
   runs.delete(webhook.id);
-  await attempted(webhook, () => webhooks.clearSlow(webhook));
+  await attempted(webhook, () => receiverState.clearSlow(webhook));
 }
 
 async function attempted({ project_id, id }: Webhook, write: () => Promise<void>): Promise<void> {

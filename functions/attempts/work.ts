@@ -9,6 +9,7 @@ import { allEnded } from "../platform/parallel.ts";
 import { randomId } from "../platform/random-id.ts";
 import { addSeconds, laterOf } from "../platform/time.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import * as receiverState from "../webhooks/receiver-state-store.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
@@ -286,7 +287,7 @@ async function claimProbe(
     visit.seen.delete(place.entry);
     return false;
   }
-  if (probeAt <= new Date() && (await webhooks.claimProbe(webhook, nextProbeAt, place.delivery_id))) return true;
+  if (probeAt <= new Date() && (await receiverState.claimProbe(webhook, nextProbeAt, place.delivery_id))) return true;
   visit.isStopped = true;
   return false;
 }

@@ -2,7 +2,7 @@ import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, linkTo, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
-import * as webhooks from "../webhooks/webhook-store.ts";
+import * as suspensions from "../webhooks/suspension-store.ts";
 import { newestPage, oldestPage } from "./event-feed-store.ts";
 import { feedQuery, toRecord } from "./event-presenter.ts";
 
@@ -14,7 +14,7 @@ export const handler = defineEndpoint(endpoints.listEvents, {
   query: feedQuery,
   async run({ params, query, requestUrl, now }) {
     const readPage = query.order === "oldest" ? oldestPage : newestPage;
-    requireNotSuspended(await webhooks.suspensionOf(params.project_id));
+    requireNotSuspended(await suspensions.suspensionOf(params.project_id));
     const { items, next, follow } = await meteredReads(params.project_id, now, (reads) =>
       readPage(reads, params.project_id, query, now),
     );

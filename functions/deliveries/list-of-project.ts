@@ -2,7 +2,7 @@ import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
-import * as webhooks from "../webhooks/webhook-store.ts";
+import * as suspensions from "../webhooks/suspension-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
@@ -14,7 +14,7 @@ export const handler = defineEndpoint(endpoints.listProjectDeliveries, {
     const { filters, limit, cursor } = query;
     const listed = { scope: `project:${params.project_id}`, filters } as const;
     const position = cursor === undefined ? {} : readListCursor(cursor, listed);
-    const project = await webhooks.projectState(params.project_id);
+    const project = await suspensions.projectState(params.project_id);
     requireNotSuspended(project);
     const byId = new Map(project.webhooks.map((webhook) => [webhook.id, webhook]));
     const { items, next } = await meteredReads(params.project_id, now, (reads) =>

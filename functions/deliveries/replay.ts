@@ -4,6 +4,7 @@ import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { parse } from "../schema/input.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
+import * as suspensions from "../webhooks/suspension-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { putBack } from "./backlog.ts";
 import { replayInput } from "./delivery-presenter.ts";
@@ -41,7 +42,7 @@ export async function handler(
   context: Pick<Context, "getRemainingTimeInMillis">,
 ): Promise<ReplayResult> {
   const { project_id, since, cursor } = parse(replayInput(new Date()), input);
-  requireNotSuspended(await webhooks.projectState(project_id));
+  requireNotSuspended(await suspensions.projectState(project_id));
   const count = { events: 0, deliveries: 0, unreadable: 0 };
   let next: string | undefined;
   for await (const { rows, ...position } of groupsOf(project_id, since, cursor)) {

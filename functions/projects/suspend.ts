@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { log } from "../platform/log.ts";
 import { fields, orRequired, parse, uuid } from "../schema/input.ts";
-import * as webhooks from "../webhooks/webhook-store.ts";
+import * as suspensions from "../webhooks/suspension-store.ts";
 
 /** `suspended`: true suspends the project, false ends the suspension. */
 export const suspensionInput = fields({
@@ -29,9 +29,9 @@ export interface SuspensionResult {
 export async function handler(input: unknown): Promise<SuspensionResult> {
   const { project_id, suspended } = parse(suspensionInput, input);
   const at = suspended ? new Date().toISOString() : undefined;
-  let before: Awaited<ReturnType<typeof webhooks.markSuspended>>;
+  let before: Awaited<ReturnType<typeof suspensions.markSuspended>>;
   // Users of the project create at most 20 webhooks, so this ends.
-  do before = await webhooks.markSuspended(project_id, at);
+  do before = await suspensions.markSuspended(project_id, at);
   while (before === undefined);
   const suspended_at = before.suspended_at ?? at;
   log.info(suspended ? "project suspended" : "suspension ended", { project_id, suspended_at });

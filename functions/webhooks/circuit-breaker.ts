@@ -39,3 +39,13 @@ export function checkCircuit({ failing_since, probe_at }: WebhookHealth, now: Da
     nextProbeAt: new Date(now.getTime() + interval * 1000).toISOString(),
   };
 }
+
+/** The fields that senders write while a receiver fails. */
+export const failureState = [
+  "failing_since",
+  "failing_notified_at",
+  "probe_at",
+  "probed_id",
+  "last_error",
+  "change_id",
+];

@@ -2,6 +2,7 @@ import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { readHealth } from "../../../functions/webhooks/health-store.ts";
+import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { attempt, carry } from "../../support/attempts.ts";
@@ -214,7 +215,7 @@ test("a webhook with a success during the attempt is not disabled as failing", a
   await changeWebhook(webhook, { failing_since: daysAgo(5) });
   delivery = await givenWaiting(webhook, { attempt_count: 1 });
   receiver.respondWith(async (_, response) => {
-    await webhooks.clearFailing(webhook);
+    await receiverState.clearFailing(webhook);
     response.writeHead(500).end();
   });
   await attempt(delivery);

@@ -1,5 +1,6 @@
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
+import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
 import { useService } from "../../support/service.ts";
@@ -56,8 +57,8 @@ test("shows that the service disabled a webhook, once", async () => {
   const { project, id, log } = await givenWebhook();
   const webhook = await webhooks.get(project, id);
   const at = new Date().toISOString();
-  expect(await webhooks.disable(webhook, "gone", at)).toBe(true);
-  expect(await webhooks.disable(webhook, "gone", at)).toBe(false);
+  expect(await receiverState.disable(webhook, "gone", at)).toBe(true);
+  expect(await receiverState.disable(webhook, "gone", at)).toBe(false);
   expect((await log()).filter(({ action }) => action === "webhook.disabled")).toEqual([
     expect.objectContaining({ actor: { type: "system" }, resource_id: id, details: { reason: "gone" } }),
   ]);

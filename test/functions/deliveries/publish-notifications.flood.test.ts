@@ -8,6 +8,7 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { addSeconds } from "../../../functions/platform/time.ts";
+import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, interceptSns, restoreAws } from "../../support/aws-calls.ts";
@@ -27,7 +28,7 @@ afterEach(() => {
 });
 
 const run = (remainingMs: () => number = () => 50_000) => handler({}, { getRemainingTimeInMillis: remainingMs });
-const disable = (webhook: Webhook) => webhooks.disable(webhook, "gone", new Date().toISOString());
+const disable = (webhook: Webhook) => receiverState.disable(webhook, "gone", new Date().toISOString());
 
 const revocation = (api_key_id: string, user_id: string) => ({
   api_key_id,
@@ -127,7 +128,7 @@ test("the owners of a failing webhook are notified at a later failure if 500 of 
   await changeWebhook(webhook, { failing_since });
   const failing = { ...webhook, failing_since };
   const notify = () =>
-    webhooks.notifyFailing(failing, { status_code: 500, error_code: "http_status" }, new Date().toISOString());
+    receiverState.notifyFailing(failing, { status_code: 500, error_code: "http_status" }, new Date().toISOString());
   expect(await notify()).toBe(false);
   expect(await webhooks.get(project_id, id)).not.toHaveProperty("failing_notified_at");
   await run();

@@ -7,6 +7,7 @@ import { handler } from "../../../functions/deliveries/publish-notifications.ts"
 import type { WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
 import { postpone, remove } from "../../../functions/notifications/notification-store.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { failDynamo, interceptSns, isCall, restoreAws } from "../../support/aws-calls.ts";
@@ -56,7 +57,7 @@ async function givenProject(...others: WebhookEventName[][]): Promise<{ webhook:
   return { webhook, others: rest };
 }
 
-const disable = async (webhook: Webhook) => webhooks.disable(webhook, "gone", new Date().toISOString(), gone);
+const disable = async (webhook: Webhook) => receiverState.disable(webhook, "gone", new Date().toISOString(), gone);
 
 test("a disabled webhook is published to the webhooks that subscribe to it, and to the topic", async () => {
   const { webhook, others } = await givenProject(["webhook.disabled"], ["deploy.started"], ["webhook.failing"], both);
@@ -116,7 +117,7 @@ describe("a planned notification", () => {
     const project = await givenProject(both);
     await changeWebhook(project.webhook, { failing_since: since });
     const failing = { ...project.webhook, failing_since: since };
-    await webhooks.notifyFailing(failing, gone, since, new Date("2026-01-01T00:30:00.000Z"));
+    await receiverState.notifyFailing(failing, gone, since, new Date("2026-01-01T00:30:00.000Z"));
     return { ...project, failing };
   }
 
@@ -131,7 +132,7 @@ describe("a planned notification", () => {
   });
 
   test.each<[string, (failing: Webhook) => Promise<unknown>]>([
-    ["recovered", (failing) => webhooks.clearFailing(failing)],
+    ["recovered", (failing) => receiverState.clearFailing(failing)],
     [
       "fails again since another time",
       (failing) => changeWebhook(failing, { failing_since: "2026-01-01T00:20:00.000Z" }),

@@ -3,20 +3,15 @@ import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { plannedFailingTime } from "../../../functions/notifications/notification.ts";
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { createWebhook, WEBHOOK_RANDOM_BYTES, type Webhook } from "../../../functions/webhooks/webhook.ts";
 import {
   claimProbe,
   clearFailing,
   disable,
-  find,
-  get,
-  insert,
-  list,
   markFailing,
   notifyFailing,
-  remove,
-  update,
-} from "../../../functions/webhooks/webhook-store.ts";
+} from "../../../functions/webhooks/receiver-state-store.ts";
+import { createWebhook, WEBHOOK_RANDOM_BYTES, type Webhook } from "../../../functions/webhooks/webhook.ts";
+import { find, get, insert, list, remove, update } from "../../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, findSecrets } from "../../support/deliveries.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
