@@ -225,6 +225,11 @@ describe("bench/units.json", () => {
 
   /** Reads, writes of tables, writes of indexes, and messages. A second write of anything is a price for all. */
   test.each<[string, number[]]>([
+    ["jwtAuthorizer", [0, 0, 0, 0]],
+    ["keyAuthorizer", [1, 0, 0, 0]],
+    ["keyEndpoint", [1, 0, 0, 0]],
+    ["fanOut1x1", [1, 1, 0, 1]],
+    ["fanOut1x10", [1, 1, 0, 1]],
     ["send1", [3, 1, 0, 0]],
     // Place, wake-up and row, the mark of a failing webhook, and the message of the retry.
     ["fail1", [3, 4, 1, 1]],

@@ -33,7 +33,10 @@ func main() {
 	for _, vector := range file.Vectors {
 		headers := http.Header{}
 		for name, value := range vector.Headers {
-			headers.Set(name, value)
+			// A list is the same as a repeated header (RFC 9110, section 5.3).
+			for _, each := range strings.Split(value, ", ") {
+				headers.Add(name, each)
+			}
 		}
 		verifier := webhook.Verifier{
 			Secrets: vector.Secrets,

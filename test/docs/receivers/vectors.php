@@ -10,7 +10,8 @@ foreach (json_decode(file_get_contents($argv[2]), true)['vectors'] as $vector) {
     try {
         ['id' => $id, 'payload' => $payload] = verify_webhook(
             $vector['body'],
-            $vector['headers'],
+            // A list is the same as a repeated header (RFC 9110, section 5.3).
+            array_map(fn (string $value): array => explode(', ', $value), $vector['headers']),
             $vector['secrets'],
             $vector['scheme'],
             now: $vector['now']

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { GetCommand, QueryCommand, ScanCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import fc from "fast-check";
 import { system } from "../../../functions/access/actor.ts";
 import { meteredReads } from "../../../functions/access/metered-reads-store.ts";
@@ -66,9 +67,14 @@ test("a change while other requests keep changing the key is the error of its us
         ExpressionAttributeValues: { ":other": `other-${count}` },
       }),
     );
+  const random = jest.spyOn(Math, "random").mockReturnValue(0.25);
+  const startedAt = performance.now();
   const change = remove(user_id, id, system);
   await expect(change).rejects.toMatchObject({ status: 429, code: "rate_limited", headers: { "Retry-After": "1" } });
-  expect(changes).toBeGreaterThan(1);
+  random.mockRestore();
+  expect(changes).toBe(12);
+  // The backoff: a quarter of 20, 40, 80, 160, 320 and seven times 500 ms.
+  expect(performance.now() - startedAt).toBeGreaterThan(1_000);
   expect(await findByHash(key.key_hash)).toEqual(key);
 });
 
@@ -149,16 +155,35 @@ test("a roll that began before a rename keeps the new name", async () => {
 test("a rename that began before a roll renames the new secret", async () => {
   const key = newKey("user-9");
   await insert(key);
-  let isFirst = true;
+  let renames = 0;
   interceptDynamo(async ({ command }, send) => {
-    if (command === "UpdateItemCommand" && isFirst) {
-      isFirst = false;
-      await rollOnce("user-9", key.id, 600);
-    }
+    if (command === "TransactWriteItemsCommand" && ++renames === 1) await rollOnce("user-9", key.id, 600);
     return send();
   });
   await rename("user-9", key.id, "renamed");
+  // The first one, the roll, and the second one.
+  expect(renames).toBe(3);
   expect(await listOf("user-9")).toMatchObject([{ name: "renamed" }]);
+});
+
+test("the list reads the records of 100 previous secrets at once, and of all of them", async () => {
+  const hash = (index: number) => `hash-${index}`;
+  const ends_at = new Date(Date.now() + 60_000).toISOString();
+  const entries = Array.from({ length: 50 }, (_, index) => ({
+    ...{ user_id: "user-11", id: String(index), key_hash: hash(1_000 + index) },
+    previous: [0, 1, 2].map((each) => ({ key_hash: hash(3 * index + each), ends_at })),
+  }));
+  const batches: number[] = [];
+  interceptDynamo(async ({ command, input }, send) => {
+    if (command === "QueryCommand") return { Items: entries };
+    if (command !== "BatchGetItemCommand") return send();
+    batches.push(
+      ...Object.values(input.RequestItems as Record<string, { Keys: object[] }>).map(({ Keys }) => Keys.length),
+    );
+    return { Responses: {} };
+  });
+  await listOf("user-11");
+  expect(batches).toEqual([50, 100, 50]);
 });
 
 test("a delete that began before a roll ends the new secret too", async () => {

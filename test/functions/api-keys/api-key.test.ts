@@ -3,6 +3,7 @@ import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
   createApiKey,
+  endOf,
   hashApiKey,
   isApiKey,
   isExpired,
@@ -100,6 +101,18 @@ describe("a key with limits", () => {
     expect(apiKey).toMatchObject(limits);
     expect(toListItem(apiKey)).toMatchObject(limits);
     expect(toCreated(apiKey, key)).toMatchObject(limits);
+  });
+
+  test("may end exactly 366 days from now", () => {
+    const { apiKey } = create({ expires_at: "2027-03-02T12:00:00Z" });
+    expect(apiKey.expires_at).toBe("2027-03-02T12:00:00.000Z");
+  });
+
+  test("that is replaced ends with its overlap, or with its own end if that is earlier", () => {
+    const [soon, later] = ["2026-03-01T13:00:00.000Z", "2026-03-02T12:00:00.000Z"];
+    const { apiKey } = create({});
+    expect(endOf({ ...apiKey, expires_at: later, ends_at: soon })).toBe(soon);
+    expect(endOf({ ...apiKey, expires_at: soon, ends_at: later })).toBe(soon);
   });
 
   test("keeps each value once, and ids in lower case", () => {

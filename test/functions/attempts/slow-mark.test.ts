@@ -133,6 +133,13 @@ describe("the run of fast responses", () => {
   };
   const isMarked = async () => "slow_since" in (await webhookNow());
 
+  test("is forgotten when 10,000 webhooks have one, so that the memory is bounded", async () => {
+    await note(19, 1);
+    for (let other = 0; other < 10_000; other++) await noteDuration({ ...marked, id: String(other) }, 1);
+    await note(1, 1);
+    expect(await isMarked()).toBe(true);
+  });
+
   test.each([
     ["19 fast responses", [[19, 1]], true],
     ["20 responses within a second", [[20, 1_000]], false],

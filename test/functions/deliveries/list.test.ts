@@ -159,10 +159,9 @@ describe("a page of the delivery list", () => {
   ])("for %p has at most %i deliveries and a link to the next page", async (query, count) => {
     const rows = await givenMany(count + 1);
     const rowsRead: number[] = [];
-    interceptDynamo(async ({ command }, send) => {
-      const output = await send();
-      if (command === "QueryCommand") rowsRead.push(Number(output.ScannedCount));
-      return output;
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command === "QueryCommand") rowsRead.push(Number(input.Limit));
+      return send();
     });
     const { body, headers } = await scenario.api.get(`${path}${query}`);
     restoreAws();

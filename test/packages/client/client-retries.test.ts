@@ -101,7 +101,11 @@ describe("waits", () => {
     const stop = () => stopping.abort(new Error("enough"));
     const client = createClient({
       ...{ baseUrl: "https://api.test", signal: stopping.signal, ...optionsOf(stop) },
-      fetch: async () => new Response('{"error":{"code":"rate_limited","message":"No."}}', { status: 429 }),
+      fetch: async () =>
+        new Response('{"error":{"code":"rate_limited","message":"No."}}', {
+          status: 429,
+          headers: { "Retry-After": "20" },
+        }),
     });
     const listed = client.listProjects().catch((error: Error) => error.message);
     await jest.advanceTimersByTimeAsync(1_000);

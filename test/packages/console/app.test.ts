@@ -189,6 +189,11 @@ describe("a failed load", () => {
     // The wait before it has ended too: the next retry is 30 seconds later.
     await elapse(29_000);
     expect(times).toHaveLength(before + 1);
+    await open("#/projects");
+    const left = times.length;
+    browser.window.dispatchEvent(new Event("online"));
+    await elapse(100);
+    expect(times).toHaveLength(left);
   });
 
   test("retries begin with 2 seconds again after a success", async () => {
@@ -203,6 +208,15 @@ describe("a failed load", () => {
     const waits = outcomes.slice(1).map(([, at], index) => Math.round((at - (outcomes[index]?.[1] ?? 0)) / 1000));
     expect([waits.slice(0, 3), waits.slice(4)]).toEqual([[2, 4, 8], [2]]);
   });
+});
+
+test("signing out forgets the signing secrets that were shown", async () => {
+  const { revealedSecrets } = await source("session.ts");
+  await start();
+  revealedSecrets.set(webhookId, "whsec_shown");
+  await click("Sign out");
+  expect([...revealedSecrets]).toEqual([]);
+  expect(browser.stored.size).toBe(0);
 });
 
 describe("requests of a screen", () => {
