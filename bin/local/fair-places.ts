@@ -11,9 +11,10 @@ interface Group<Item> {
 }
 
 /** For this long a message is young: it uses the processor, and does not only wait for a receiver. */
-const YOUNG_MS = 300;
-/** Places for young messages. */
+const YOUNG_MS = 100;
+/** Places for young messages, and how many of them a group may have, a full batch: a burst does not occupy the processor. */
 const YOUNG_PLACES = 48;
+const YOUNG_PLACES_OF_GROUP = 10;
 
 /** A message that has a place. */
 export interface Taken<Item> {
@@ -24,8 +25,8 @@ export interface Taken<Item> {
 
 /**
  * Places for messages in flight. A group may have as many places as are free: one busy group gets half of them, two get a
- * third each, and a group without any finds one at once. The same holds among young messages, so that a burst of one group
- * does not occupy the processor. The group with the fewest places is next.
+ * third each, and a group without any finds one at once. Among young messages a group may have ten. The group with the fewest
+ * places is next.
  */
 export class FairPlaces<Item> {
   /** Called when a message is no longer young, so that others may start. */
@@ -70,7 +71,8 @@ export class FairPlaces<Item> {
     const [free, freeYoung] = [this.#places - this.#inFlight, YOUNG_PLACES - this.#young];
     let best: { name: string; group: Group<Item> } | undefined;
     for (const [name, group] of this.#groups) {
-      const mayStart = group.waiting.length > 0 && group.inFlight < free && group.young < freeYoung;
+      const mayStart =
+        group.waiting.length > 0 && group.inFlight < free && group.young < Math.min(freeYoung, YOUNG_PLACES_OF_GROUP);
       if (mayStart && (!best || group.inFlight < best.group.inFlight)) best = { name, group };
     }
     return best;
