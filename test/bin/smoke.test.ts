@@ -813,7 +813,7 @@ describe("a stage with one fault", () => {
 
   test("a slow stage: ends within the time limit and removes everything", async () => {
     const request = () => sleep(150);
-    const { hasPassed, text } = await checkThroughProxy({ request }, {}, { requestMs: 1_000, totalMs: 4_500 });
+    const { hasPassed, text } = await checkThroughProxy({ request }, {}, { requestMs: 4_000, totalMs: 10_500 });
     expect(hasPassed).toBe(false);
     expect(text).toContain("Time limit of 2.5 s reached: the remaining checks were not run.");
     expect(text).toContain("Smoke test not finished:");

@@ -85,12 +85,17 @@ describe("the request ends at the deadline", () => {
     [
       "sends Retry-After and then hangs",
       stopsAfter("HTTP/1.1 503 Busy\r\nRetry-After: 120\r\nContent-Length: 10\r\n\r\nabc"),
-      { statusCode: 503, retryAfter: "120", errorCode: "timeout" },
+      {
+        statusCode: 503,
+        retryAfter: "120",
+        errorCode: "timeout",
+        headers: { "content-length": "10", "retry-after": "120" },
+      },
     ],
     [
       "sends the headers of a 410 and then hangs",
       stopsAfter("HTTP/1.1 410 Gone\r\nContent-Length: 10\r\n\r\n"),
-      { statusCode: 410, errorCode: "timeout" },
+      { statusCode: 410, errorCode: "timeout", headers: { "content-length": "10" } },
     ],
   ])("when the receiver %s", async (_, misbehave, expected) => {
     const { outcome } = await postTo(misbehave);

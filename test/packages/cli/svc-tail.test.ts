@@ -127,7 +127,7 @@ test("without --json prints the result, the hint and the response of a failed at
   await publish(eventOf(projectId));
   await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"));
   expect(tail.stdout()).toMatch(
-    /pending .* attempt 1 {2}404 in \d+ ms {2}next (?:in \d s|now)\n +→ The receiver returned 404.*\n +response: no such hook\n/,
+    /failing .* attempt 1 {2}404 in \d+ ms {2}retry (?:in \d s|now)\n +→ The receiver returned 404.*\n +response: no such hook\n/,
   );
 });
 
