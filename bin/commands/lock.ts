@@ -38,7 +38,7 @@ export async function main(): Promise<void> {
 /**
  * Returns an entry for each optional package that a lock file names without listing it. It has no hash: npm resolves it by its
  * version on the platform that needs it.
- * @throws StartError if the version or the platform cannot be told from the range and the name
+ * @throws StartError if the version or the platform cannot be derived from the range and the name
  */
 export function missingPackages(locked: LockedPackages): LockedPackages {
   const missing: LockedPackages = {};

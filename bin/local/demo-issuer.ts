@@ -31,7 +31,7 @@ interface Options {
   keyName?: string;
   /**
    * Credential with which a job may ask for its token, at `/token?audience=…`, as GitHub's jobs do. Other parameters replace
-   * claims of the demo job. Absent = it gives tokens to nobody.
+   * claims of the demo job. Absent = it gives out no tokens.
    * https://docs.github.com/en/actions/reference/security/oidc
    */
   requestToken?: string;

@@ -8,7 +8,7 @@ import { nextReminder, type RevocationReason } from "../notifications/notificati
 import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
 import { batchGet, dynamo, type TransactItem } from "../platform/aws.ts";
 import { backoffMs } from "../platform/backoff.ts";
-import { COUNTER, countDown, insertCounted, isChanged, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
+import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
@@ -212,7 +212,7 @@ export async function rename(user_id: string, id: string, name: string, by: Acto
       },
       audit: audit("api_key.renamed", by, current, { name }),
     };
-    return (await isTransacted(items)) ? { ...current, name } : undefined;
+    return (await transactIf(items)) ? { ...current, name } : undefined;
   });
 }
 
@@ -264,7 +264,7 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
         overlap_seconds: overlapSeconds,
       }),
     };
-    return (await isTransacted(items)) ? rolled : undefined;
+    return (await transactIf(items)) ? rolled : undefined;
   });
 }
 
@@ -290,7 +290,7 @@ async function isRemoved(
   by: Actor,
   reason: RevocationReason,
 ): Promise<boolean> {
-  return isTransacted({
+  return transactIf({
     entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...onlyIf(isUnchanged(entry)) } },
     record: { Delete: recordKey(entry.key_hash) },
     ...removals((entry.previous ?? []).map(({ key_hash }) => key_hash)),
@@ -350,7 +350,7 @@ async function isPreviousRemoved(
 ): Promise<boolean> {
   const keyHash = record.key_hash;
   if (!entry.previous?.some(({ key_hash }) => key_hash === keyHash)) return true;
-  return isTransacted({
+  return transactIf({
     entry: {
       Update: {
         ...entryKey(entry.user_id, entry.id),
@@ -370,7 +370,7 @@ async function isPreviousRemoved(
 export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSignal: AbortSignal): Promise<void> {
   const { last_used_at, last_used_ip, last_used_user_agent } = use;
   const set = { last_used_at, last_used_ip, last_used_user_agent };
-  await isChanged(recordKey(key_hash), changing({ set, when: when`attribute_exists(key_hash)` }), { abortSignal });
+  await updateIf(recordKey(key_hash), changing({ set, when: when`attribute_exists(key_hash)` }), { abortSignal });
 }
 
 /**

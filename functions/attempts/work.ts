@@ -71,7 +71,7 @@ class LineVisit implements Visit, Lease {
   oldest: Place | undefined;
   /** Resolves when the first row of these places was read, which shows whether the circuit is open. */
   firstRead = Promise.withResolvers<void>();
-  /** A row has shown that it is. */
+  /** Whether the webhook of a row that was served had an open circuit. */
   isCircuitOpen = false;
   /** In a row. */
   failures = 0;

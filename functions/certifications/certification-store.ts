@@ -1,6 +1,6 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { batchGet, dynamo } from "../platform/aws.ts";
-import { isChanged, readItem } from "../platform/dynamo.ts";
+import { readItem, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { changing, when } from "../platform/expression.ts";
@@ -69,8 +69,5 @@ export async function readForProbes(keys: CertificationKeys): Promise<Certificat
  */
 export async function finish({ webhook_id, id }: Certification, results: ProbeResults, at: string): Promise<void> {
   const isUnfinished = when`attribute_exists(id) AND attribute_not_exists(finished_at)`;
-  await isChanged(
-    certificationKey(webhook_id, id),
-    changing({ set: { finished_at: at, results }, when: isUnfinished }),
-  );
+  await updateIf(certificationKey(webhook_id, id), changing({ set: { finished_at: at, results }, when: isUnfinished }));
 }

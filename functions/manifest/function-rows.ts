@@ -27,6 +27,7 @@ function impliedBy({
   ];
 }
 
+/** Adds up the actions on tables. Each of the other fields must be in one grant only: the last one would replace the others. */
 function merged(grants: readonly Grants[]): Grants {
   const actions = grants.flatMap(({ tables = {} }) => Object.entries(tables) as [TableKey, TableAction[]][]);
   const tables = Object.fromEntries(

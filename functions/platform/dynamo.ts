@@ -29,8 +29,8 @@ export async function readItems<Item = Record<string, unknown>>(
   return Items as Item[];
 }
 
-/** Updates an item if the condition of the change is true. @returns whether it was updated */
-export async function isChanged(
+/** Updates an item. @returns false when the condition of the change was not true */
+export async function updateIf(
   key: ItemKey,
   change: ReturnType<typeof changing>,
   options: { abortSignal?: AbortSignal } = {},
@@ -45,7 +45,7 @@ export async function isChanged(
 }
 
 /** Writes all items or none. @returns false when a condition was not true */
-export async function isTransacted(items: Record<string, TransactItem>): Promise<boolean> {
+export async function transactIf(items: Record<string, TransactItem>): Promise<boolean> {
   try {
     await transact(items);
     return true;
@@ -92,7 +92,7 @@ export async function insertCounted(
   }
 }
 
-/** Returns the item of a transaction that deletes a counted one. */
+/** Returns the write that counts one item less, for the transaction that deletes it. */
 export const countDown = ({ key, attribute }: Counter): TransactItem => ({
   Update: { ...key, ...changing({ add: { [attribute]: -1 } }) },
 });

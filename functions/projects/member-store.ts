@@ -2,7 +2,7 @@ import { platform } from "../access/actor.ts";
 import type { Membership, Project } from "../access/membership.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { transact } from "../platform/aws.ts";
-import { isTransacted, readItem } from "../platform/dynamo.ts";
+import { readItem, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { changing, onlyIf, when } from "../platform/expression.ts";
 
@@ -44,7 +44,7 @@ export async function upsertMember({ user_id, project_id, name, role }: Membersh
  * @returns whether the user was a member
  */
 export const removeMember = (user_id: string, project_id: string): Promise<boolean> =>
-  isTransacted({
+  transactIf({
     member: { Delete: { ...memberKey(user_id, project_id), ...onlyIf(when`attribute_exists(user_id)`) } },
     audit: auditPut({
       scope: `project:${project_id}`,

@@ -5,7 +5,7 @@ import * as apiKeys from "../api-keys/api-key-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { ConditionsFailedError, type TransactItem } from "../platform/aws.ts";
-import { COUNTER, countDown, insertCounted, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
+import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { changing, onlyIf, when } from "../platform/expression.ts";
@@ -101,7 +101,7 @@ export async function insertKey(
  * @throws ApiError `not_found` when the project has no service account with this id
  */
 export async function beginRemoval(projectId: string, id: string, at: string, by: Actor): Promise<void> {
-  const isBegun = await isTransacted({
+  const isBegun = await transactIf({
     account: changeUnlessRemoving(projectId, id, { removing_at: at }),
     membership: {
       Delete: { TableName: tableName("projects"), Key: { user_id: serviceAccountUserId(id), project_id: projectId } },
@@ -113,7 +113,7 @@ export async function beginRemoval(projectId: string, id: string, at: string, by
 
 /** Deletes a service account whose keys are deleted. Does nothing if a concurrent request has deleted it. */
 export async function endRemoval(projectId: string, id: string, by: Actor): Promise<void> {
-  await isTransacted({
+  await transactIf({
     account: { Delete: { ...accountKey(projectId, id), ...onlyIf(when`attribute_exists(id)`) } },
     counter: countDown(counterOf(projectId)),
     audit: audit("service_account.deleted", by, projectId, id),

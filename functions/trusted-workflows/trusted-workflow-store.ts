@@ -3,7 +3,7 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { batchGet, type TransactItem } from "../platform/aws.ts";
-import { countDown, insertCounted, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
+import { countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { onlyIf, when } from "../platform/expression.ts";
@@ -154,7 +154,7 @@ export async function remove(projectId: string, id: string, by: Actor): Promise<
   const trust = await readItem<TrustedWorkflow>({ TableName, Key });
   if (!trust) throw notFound();
   const keys = keysOf(trust);
-  const isDeleted = await isTransacted({
+  const isDeleted = await transactIf({
     ofProject: { Delete: { TableName, Key, ...onlyIf(when`attribute_exists(entry)`) } },
     ofRepository: { Delete: { TableName, Key: keys.ofRepository } },
     ofRepositoryByAge: { Delete: { TableName, Key: keys.ofRepositoryByAge } },

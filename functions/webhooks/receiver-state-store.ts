@@ -5,7 +5,7 @@ import { system } from "../access/actor.ts";
 import { disabledNotificationTime, type HealthInput, type LastFailure } from "../notifications/notification.ts";
 import { notificationPut } from "../notifications/notification-store.ts";
 import { dynamo, isConditionFailed, retryConflicts } from "../platform/aws.ts";
-import { isTransacted } from "../platform/dynamo.ts";
+import { transactIf } from "../platform/dynamo.ts";
 import { allOf, changing, isAsRead, type Part, when } from "../platform/expression.ts";
 import { failureState } from "./circuit-breaker.ts";
 import type { FailedAttempt } from "./health.ts";
@@ -75,7 +75,7 @@ export async function notifyFailing(
     when`failing_since = ${failing_since} AND #url = ${url}`,
     when`attribute_not_exists(failing_notified_at) AND attribute_not_exists(disabled_at)`,
   );
-  return isTransacted({
+  return transactIf({
     notification,
     webhook: {
       Update: {
@@ -109,7 +109,7 @@ export async function disable(
       isStillFailing && when`failing_since = ${failing_since}`,
     ),
   });
-  return isTransacted({
+  return transactIf({
     webhook: { Update: { ...webhookKey(project_id, id), ...change } },
     audit: webhookAudit("webhook.disabled", system, webhook, { reason }),
     ...(await disabledNotification(webhook, reason, failure, notifiedAt)),

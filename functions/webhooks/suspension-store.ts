@@ -1,6 +1,6 @@
 import { platform } from "../access/actor.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { COUNTER, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
+import { COUNTER, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { changing, isAsRead, type Part, when } from "../platform/expression.ts";
 import type { Webhook } from "./webhook.ts";
 import { webhookKey } from "./webhook-store.ts";
@@ -65,7 +65,7 @@ export async function markSuspended(projectId: string, at: string | undefined): 
     actor: platform,
     resource_id: projectId,
   });
-  const isMarkedNow = await isTransacted({
+  const isMarkedNow = await transactIf({
     ...Object.fromEntries(before.webhooks.map(({ id }) => [id, markIf(id, when`attribute_exists(id)`)])),
     [COUNTER]: markIf(COUNTER, isAsRead("webhook_count", webhook_count)),
     ...(isChange && { audit }),

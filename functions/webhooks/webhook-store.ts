@@ -4,7 +4,7 @@ import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { disabledNotificationTime } from "../notifications/notification.ts";
 import type { ConditionsFailedError, TransactItem } from "../platform/aws.ts";
-import { COUNTER, countDown, insertCounted, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
+import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
@@ -114,7 +114,7 @@ export async function update(
   by: Actor = platform,
 ): Promise<Webhook> {
   for (let races = 0; races < MAX_RACES; races++) {
-    if (await isPatched(await get(projectId, id), patch, at, by)) return get(projectId, id);
+    if (await patchAsRead(await get(projectId, id), patch, at, by)) return get(projectId, id);
   }
   const headers = { "Retry-After": "1" };
   // Not a 5xx, which alarms count: users could cause it as they like.
@@ -128,7 +128,7 @@ const MAX_RACES = 10;
  * Changes a webhook that is still as it was read: what is cleared depends on it, and only the change that disables it writes a
  * notification.
  */
-async function isPatched(before: Webhook, patch: WebhookPatch, at: string, by: Actor): Promise<boolean> {
+async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by: Actor): Promise<boolean> {
   const { project_id, id } = before;
   const { url, name, events, enabled } = patch;
   const isDisabled = before.disabled_at !== undefined;
@@ -159,7 +159,7 @@ async function isPatched(before: Webhook, patch: WebhookPatch, at: string, by: A
       isAsRead("disabled_notified_at", before.disabled_notified_at),
     ),
   });
-  return isTransacted({
+  return transactIf({
     webhook: { Update: { ...webhookKey(project_id, id), ...change } },
     audit: webhookAudit("webhook.updated", by, before, detailsOf(patch)),
     ...(notifiedAt && (await disabledNotification(before, "manual", NO_ATTEMPT, notifiedAt))),
@@ -185,7 +185,7 @@ const recognizable = (url: string) => ({
  */
 export async function remove(projectId: string, id: string, by: Actor = platform): Promise<void> {
   const webhook = await get(projectId, id);
-  const isDeleted = await isTransacted({
+  const isDeleted = await transactIf({
     audit: webhookAudit("webhook.deleted", by, webhook),
     webhook: { Delete: { ...webhookKey(projectId, id), ...onlyIf(when`attribute_exists(id)`) } },
     secret: { Delete: secretKey(id) },

@@ -724,7 +724,7 @@ test("deleting a key of a service account is shown in the audit log of its proje
   ]);
 });
 
-test("deleting an API key deletes its items, also of earlier secrets, and decrements the count, in one transaction", () => {
+test("deleting an API key deletes its items, also of previous secrets, and decrements the count, in one transaction", () => {
   const { code, calls, written } = deleteKey("user\thash-1\thash-2");
   expect(code).toBe(0);
   expect(calls[0]).toMatch(/^dynamodb get-item --table-name deployment-webhooks-prod-user-api-keys --consistent-read /);

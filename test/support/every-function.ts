@@ -140,20 +140,20 @@ async function useKeys(service: TestService): Promise<void> {
   const { id, key } = (await api.post("/v1/api-keys", { name: "own" })).body.data;
   const projectId = await service.project(userId);
   const limits = { permissions: ["projects:read", "keys:read"], project_ids: [projectId] };
-  const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
-  expect((await service.as(narrow.key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
-  expect((await service.as(narrow.key).get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
+  const scoped = (await api.post("/v1/api-keys", { name: "scoped", ...limits })).body.data;
+  expect((await service.as(scoped.key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
+  expect((await service.as(scoped.key).get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
   for (const overlap_seconds of [600, 0]) {
-    await expectStatus(api.post(`/v1/api-keys/${narrow.id}/roll`, { overlap_seconds }), 200);
+    await expectStatus(api.post(`/v1/api-keys/${scoped.id}/roll`, { overlap_seconds }), 200);
   }
-  await expectStatus(api.patch(`/v1/api-keys/${narrow.id}`, { name: "renamed" }), 200);
+  await expectStatus(api.patch(`/v1/api-keys/${scoped.id}`, { name: "renamed" }), 200);
   const leaked = (await api.post("/v1/api-keys", { name: "leaked", expires_at: secondsFromNow(90 * 86_400) })).body
     .data;
   const next = (await api.post(`/v1/api-keys/${leaked.id}/roll`, {})).body.data;
   for (const credential of [leaked.key, next.key]) {
     await expectStatus(api.post("/v1/credentials/revoke", { credentials: [credential] }), 202);
   }
-  await expectStatus(api.delete(`/v1/api-keys/${narrow.id}`), 204);
+  await expectStatus(api.delete(`/v1/api-keys/${scoped.id}`), 204);
   // Its reminder is due at once: the key is read, the reminder published, and the next one takes its place.
   const soon = new Date(Date.now() + 7 * 24 * 3600_000 + 2_000).toISOString();
   const expiring = (await api.post("/v1/api-keys", { name: "expiring", expires_at: soon })).body.data;

@@ -302,7 +302,7 @@ describe("notifications", () => {
     expect(JSON.stringify(await notificationsAbout(id))).not.toContain(key.key_hash);
   });
 
-  test("a leaked earlier secret has one of its own, reported once however often it is presented", async () => {
+  test("a leaked previous secret has one of its own, reported once however often it is presented", async () => {
     const key = newKey("user-leaked");
     await insert(key);
     const toNext = (current: ApiKey) => rollApiKey(current, new Date(), randomBytes(API_KEY_RANDOM_BYTES));

@@ -36,7 +36,7 @@ test("for a scoped key returns its limits, and needs no permission", async () =>
   expect((await service.as(key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
 });
 
-test("for an earlier secret of a rolled key returns the prefix of that secret and its end", async () => {
+test("for a previous secret of a rolled key returns the prefix of that secret and its end", async () => {
   const { api } = service.user();
   const earlier = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
   const next = (await api.post(`/v1/api-keys/${earlier.id}/roll`, { overlap_seconds: 600 })).body.data;

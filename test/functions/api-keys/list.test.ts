@@ -118,7 +118,7 @@ test("returns all keys in order when DynamoDB returns unordered parts of a batch
 
 test("a scoped key reads its own items only, however many keys its user has", async () => {
   const { api } = await userWithKeys(["one", "two", "three", "four"]);
-  const { id, key } = (await api.post("/v1/api-keys", { name: "narrow", permissions: ["keys:read"] })).body.data;
+  const { id, key } = (await api.post("/v1/api-keys", { name: "scoped", permissions: ["keys:read"] })).body.data;
   const calls = watchDynamo();
   const { body } = await service.as(key).get("/v1/api-keys");
   restoreAws();

@@ -33,11 +33,11 @@ test("renames a key that was rolled", async () => {
 
 test("a scoped key renames only itself; another key of the user is a 404", async () => {
   const user = service.user();
-  const narrow = await create(user, { permissions: ["keys:write"] });
+  const scoped = await create(user, { permissions: ["keys:write"] });
   const other = await create(user);
-  const api = service.as(narrow.key);
+  const api = service.as(scoped.key);
   expect((await api.patch(`/v1/api-keys/${other.id}`, { name: "taken" })).status).toBe(404);
-  expect((await api.patch(`/v1/api-keys/${narrow.id}`, { name: "mine" })).status).toBe(200);
+  expect((await api.patch(`/v1/api-keys/${scoped.id}`, { name: "mine" })).status).toBe(200);
   expect(await namesOf(user)).toEqual(["mine", "ci"]);
 });
 

@@ -122,9 +122,9 @@ test("scoped keys of a user share no Idempotency-Key with each other or with the
   const user = service.user();
   const project = await service.project(user.userId);
   const path = `/v1/projects/${project}/webhooks`;
-  const narrow = { name: "ci", permissions: ["webhooks:write"], project_ids: [project] };
+  const scoped = { name: "ci", permissions: ["webhooks:write"], project_ids: [project] };
   const keyOf = async (body: object) => ({ token: (await create(user, body)).body.data.key as string });
-  const [one, two, whole] = [await keyOf(narrow), await keyOf(narrow), await keyOf({ name: "whole" })];
+  const [one, two, whole] = [await keyOf(scoped), await keyOf(scoped), await keyOf({ name: "whole" })];
   const hook = { url: "https://hooks.example.com/", events: ["deploy.failed"] };
   const codes = [];
   for (const caller of [user, whole, one, one, two]) codes.push(codeOf(await create(caller, hook, "run-1", path)));

@@ -75,7 +75,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Creates a key, rolls it, and returns the earlier secret. */
+/** Creates a key, rolls it, and returns the previous secret. */
 async function keyInOverlap(name: string): Promise<string> {
   const { id, key } = (await admin.api.post("/v1/api-keys", { name })).body.data;
   expect((await admin.api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 3600 })).status).toBe(200);
@@ -191,7 +191,7 @@ test.each(openRows)(
 );
 
 describe.each(closedRows)("$method $path", (row) => {
-  test("accepts a JWT, and an API key and its earlier secret unless the access is `session` or `admin_session`", async () => {
+  test("accepts a JWT, and an API key and its previous secret unless the access is `session` or `admin_session`", async () => {
     const [jwt, ...keys] = [
       await call(row, bearer(admin.token)),
       await call(row, bearer(adminKey)),
@@ -292,14 +292,14 @@ const rowsWithPermission = endpointRows.filter(({ permission }) => permission !=
 
 describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
   const keyWith = async (limits: object): Promise<string> => {
-    const { status, body } = await admin.api.post("/v1/api-keys", { name: "narrow", ...limits });
+    const { status, body } = await admin.api.post("/v1/api-keys", { name: "scoped", ...limits });
     expect(status).toBe(201);
-    narrowKeys.push(body.data.id);
+    scopedKeys.push(body.data.id);
     return body.data.key;
   };
-  const narrowKeys: string[] = [];
+  const scopedKeys: string[] = [];
   afterAll(async () => {
-    for (const id of narrowKeys) await admin.api.delete(`/v1/api-keys/${id}`);
+    for (const id of scopedKeys) await admin.api.delete(`/v1/api-keys/${id}`);
   });
 
   test("returns 403 insufficient_permission and its name, with all other permissions", async () => {

@@ -39,8 +39,8 @@ describe("the pages of the list", () => {
   test("have each project once, in the order of the ids, of a user and of a scoped key", async () => {
     const { api, userId } = service.user();
     const projects = (await Promise.all(Array.from({ length: 5 }, () => service.project(userId)))).toSorted();
-    const narrow = { name: "ci", project_ids: projects.slice(1).toReversed() };
-    const { key } = (await api.post("/v1/api-keys", narrow)).body.data;
+    const scoped = { name: "ci", project_ids: projects.slice(1).toReversed() };
+    const { key } = (await api.post("/v1/api-keys", scoped)).body.data;
     const sorted = (pages: string[][]) => pages.map((page) => page.toSorted());
     const [p1, p2, p3, p4, p5] = projects;
     expect(sorted(await readPages(api, "/v1/projects?limit=2"))).toEqual([[p1, p2], [p3, p4], [p5]]);
