@@ -25,7 +25,7 @@ export function styled(style: Style, text: string, stream: NodeJS.WriteStream = 
 /** getColorDepth reads NO_COLOR, FORCE_COLOR and TERM. */
 function hasColors(stream: NodeJS.WriteStream): boolean {
   const isWanted = stream.isTTY || process.env.FORCE_COLOR !== undefined;
-  return isWanted && WriteStream.prototype.getColorDepth() > 2;
+  return isWanted && WriteStream.prototype.getColorDepth(process.env) > 2;
 }
 
 /** Prints a result. Only its line breaks, tabs and styles act on the terminal. */

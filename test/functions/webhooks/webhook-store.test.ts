@@ -59,6 +59,23 @@ test("a change while other requests keep changing the webhook is the error of it
   expect(await stored()).toMatchObject({ events: webhook.events });
 });
 
+test("disabling a webhook that another request enables meanwhile disables it anew, with a notification", async () => {
+  const { webhook, stored } = await givenWebhook();
+  await update(webhook.project_id, webhook.id, { enabled: false }, first);
+  let isEnabled = false;
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "TransactWriteItemsCommand" && !isEnabled) {
+      isEnabled = true;
+      await update(webhook.project_id, webhook.id, { enabled: true }, second);
+    }
+    return send();
+  });
+  await update(webhook.project_id, webhook.id, { enabled: false }, second);
+  restoreAws();
+  expect(await stored()).toMatchObject({ disabled_at: second, disabled_reason: "manual" });
+  expect(await notificationsAbout(webhook.id)).toHaveLength(2);
+});
+
 test("insert never replaces a webhook with the same id", async () => {
   const { webhook, secret, stored } = await givenWebhook();
   const error = await insert({ ...webhook, url: otherUrl }, "whsec_other").catch((caught: unknown) => caught);
