@@ -19,7 +19,7 @@ esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 entry="{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}}"
 read -ra found <<< "$(aws dynamodb get-item --table-name "$STACK-user-api-keys" --consistent-read --key "$entry" \
-  --query 'Item.[project_id.S || `"user"`, key_hash.S, earlier.L[].M.key_hash.S || `[]`][]' --output text)"
+  --query 'Item.[project_id.S || `"user"`, key_hash.S, previous.L[].M.key_hash.S || `[]`][]' --output text)"
 project=${found[0]:-None} hashes=("${found[@]:1}")
 if [ "$project" = None ]; then
   echo "The user $1 has no API key $2." >&2

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { platform } from "../../functions/access/actor.ts";
+import type { KeyEntry } from "../../functions/api-keys/api-key.ts";
 import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
@@ -731,6 +732,8 @@ test("deleting an API key deletes its items, also of previous secrets, and decre
   expect(calls[1]).toMatch(/^dynamodb transact-write-items --transact-items /);
   const entry = { user_id: { S: "user-1" }, id: { S: "key-1" } };
   expect(calls[0]).toContain(JSON.stringify(entry));
+  const secrets: keyof KeyEntry = "previous";
+  expect(calls[0]).toContain(` ${secrets}.L[]`);
   const TableName = "deployment-webhooks-prod-user-api-keys";
   expect(JSON.parse(written[0] ?? "")).toEqual([
     ...["hash-1", "hash-2"].map((hash) => ({
