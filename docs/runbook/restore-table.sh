@@ -93,7 +93,7 @@ protect() {
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
   local attribute=
   case ${TABLE#"$STACK-"} in
-    deliveries | events | request-budgets | audit-events | idempotency-keys) attribute=expires_at ;;
+    deliveries | events | request-budgets | audit-events | idempotency-keys | revocations) attribute=expires_at ;;
     api-keys) attribute=delete_after ;;
   esac
   if [ -n "$attribute" ]; then

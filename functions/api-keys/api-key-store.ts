@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
 import type { MeteredReads } from "../access/metered-reads-store.ts";
+import { revocationPut } from "../access/revocation-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
@@ -259,6 +260,8 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
           }
         : { Delete: { ...recordKey(current.key_hash), ...onlyIf(isSameName) } },
       ...removals(removed.filter((hash) => hash !== current.key_hash)),
+      // Also with an overlap, which gives the replaced secret an end.
+      revocation: revocationPut({ key_id: id, key_hashes: [...new Set([current.key_hash, ...removed])] }, "rolled"),
       audit: audit("api_key.rolled", by, current, {
         key_prefix: rolled.apiKey.key_prefix,
         overlap_seconds: overlapSeconds,
@@ -290,10 +293,12 @@ async function isRemoved(
   by: Actor,
   reason: RevocationReason,
 ): Promise<boolean> {
+  const previous = (entry.previous ?? []).map(({ key_hash }) => key_hash);
   return transactIf({
     entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...onlyIf(isUnchanged(entry)) } },
     record: { Delete: recordKey(entry.key_hash) },
-    ...removals((entry.previous ?? []).map(({ key_hash }) => key_hash)),
+    ...removals(previous),
+    revocation: revocationPut({ key_id: entry.id, key_hashes: [entry.key_hash, ...previous] }, reason),
     counter: countDown(counterOf(entry.user_id)),
     audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
     // One that is due already is dropped when it would be published.
@@ -361,6 +366,7 @@ async function isPreviousRemoved(
       },
     },
     record: { Delete: { ...recordKey(keyHash), ...onlyIf(when`attribute_exists(key_hash)`) } },
+    revocation: revocationPut({ key_id: entry.id, key_hashes: [keyHash] }, reason),
     audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix }),
     ...(await revocation(entry, record, reason, "earlier")),
   });

@@ -6,13 +6,18 @@ export const can = {
   listKeys: { tables: { apiKeys: ["BatchGetItem"], userApiKeys: ["Query"] } },
   renameKey: { tables: { apiKeys: ["GetItem", "UpdateItem"], userApiKeys: ["GetItem"] } },
   rollKey: {
-    tables: { apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"], userApiKeys: ["GetItem", "UpdateItem"] },
+    tables: {
+      apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
+      userApiKeys: ["GetItem", "UpdateItem"],
+      revocations: ["PutItem"],
+    },
   },
   deleteKey: {
     tables: {
       apiKeys: ["GetItem", "DeleteItem"],
       userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
       notifications: ["PutItem", "DeleteItem", "Query"],
+      revocations: ["PutItem"],
     },
   },
   /** Of one webhook, against the project's budget. */

@@ -140,6 +140,7 @@ export const endpoints = {
           apiKeys: ["BatchGetItem", "DeleteItem"],
           userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
           notifications: ["PutItem", "DeleteItem", "Query"],
+          revocations: ["PutItem"],
           requestBudgets: ["UpdateItem"],
         },
       },
@@ -436,7 +437,7 @@ export const endpoints = {
     file: "trusted-workflows/delete",
     access: "admin_session",
     permission: "none",
-    uses: [{ tables: { trustedWorkflows: ["GetItem", "DeleteItem", "UpdateItem"] } }],
+    uses: [{ tables: { trustedWorkflows: ["GetItem", "DeleteItem", "UpdateItem"], revocations: ["PutItem"] } }],
   },
 } as const satisfies Record<string, EndpointFields & { uses?: readonly Grants[] }>;
 

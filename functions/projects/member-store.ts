@@ -1,10 +1,10 @@
 import { platform } from "../access/actor.ts";
 import type { Membership, Project } from "../access/membership.ts";
+import { revocationPut } from "../access/revocation-store.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { transact } from "../platform/aws.ts";
 import { readItem, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { changing, onlyIf, when } from "../platform/expression.ts";
+import { changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
 
 /* The changes of memberships, which only the platform makes. access/membership-store.ts reads them. */
 
@@ -20,13 +20,18 @@ export async function upsertMember({ user_id, project_id, name, role }: Membersh
   const isSame = before?.name === name && before.role === role;
   // A platform may repeat the call at every sign-in: that is no change for the audit log.
   if (before && isSame) return { id: project_id, name, role, created_at: before.created_at };
-  await transact({
+  const isOtherRole = before !== undefined && before.role !== role;
+  const isWritten = await transactIf({
     member: {
       Update: {
         ...member,
-        ...changing({ set: { name, role, created_at: when`if_not_exists(created_at, ${now.toISOString()})` } }),
+        ...changing({
+          set: { name, role, created_at: when`if_not_exists(created_at, ${now.toISOString()})` },
+          when: isAsRead("role", before?.role),
+        }),
       },
     },
+    ...(isOtherRole && { revocation: revocationPut({ user_id }, "role_changed") }),
     audit: auditPut({
       scope: `project:${project_id}`,
       action: "member.updated",
@@ -35,6 +40,8 @@ export async function upsertMember({ user_id, project_id, name, role }: Membersh
       details: { role },
     }),
   });
+  // Another call has changed the role since it was read.
+  if (!isWritten) return upsertMember({ user_id, project_id, name, role }, now);
   const after = await readItem<Project>(member);
   return { id: project_id, name, role, created_at: after?.created_at ?? now.toISOString() };
 }
@@ -46,6 +53,7 @@ export async function upsertMember({ user_id, project_id, name, role }: Membersh
 export const removeMember = (user_id: string, project_id: string): Promise<boolean> =>
   transactIf({
     member: { Delete: { ...memberKey(user_id, project_id), ...onlyIf(when`attribute_exists(user_id)`) } },
+    revocation: revocationPut({ user_id }, "member_removed"),
     audit: auditPut({
       scope: `project:${project_id}`,
       action: "member.removed",

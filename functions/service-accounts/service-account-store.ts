@@ -1,5 +1,6 @@
 import type { Actor } from "../access/actor.ts";
 import { serviceAccountUserId } from "../access/identity.ts";
+import { revocationPut } from "../access/revocation-store.ts";
 import type { ApiKey } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
@@ -106,6 +107,7 @@ export async function beginRemoval(projectId: string, id: string, at: string, by
     membership: {
       Delete: { TableName: tableName("projects"), Key: { user_id: serviceAccountUserId(id), project_id: projectId } },
     },
+    revocation: revocationPut({ user_id: serviceAccountUserId(id) }, "service_account_deleted"),
     audit: audit("service_account.removal_begun", by, projectId, id),
   });
   if (!isBegun) await requireAccount(projectId, id);

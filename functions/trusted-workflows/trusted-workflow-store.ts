@@ -1,6 +1,7 @@
 import type { Actor } from "../access/actor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
+import { revocationPut } from "../access/revocation-store.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { batchGet, type TransactItem } from "../platform/aws.ts";
 import { countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
@@ -159,6 +160,7 @@ export async function remove(projectId: string, id: string, by: Actor): Promise<
     ofRepository: { Delete: { TableName, Key: keys.ofRepository } },
     ofRepositoryByAge: { Delete: { TableName, Key: keys.ofRepositoryByAge } },
     counter: countDown(counterOf(projectId)),
+    revocation: revocationPut({ project_id: projectId }, "trusted_workflow_deleted"),
     audit: auditPut({
       scope: `project:${projectId}`,
       action: "trusted_workflow.deleted",

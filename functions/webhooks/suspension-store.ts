@@ -1,4 +1,5 @@
 import { platform } from "../access/actor.ts";
+import { revocationPut } from "../access/revocation-store.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { COUNTER, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { changing, isAsRead, type Part, when } from "../platform/expression.ts";
@@ -69,6 +70,7 @@ export async function markSuspended(projectId: string, at: string | undefined): 
     ...Object.fromEntries(before.webhooks.map(({ id }) => [id, markIf(id, when`attribute_exists(id)`)])),
     [COUNTER]: markIf(COUNTER, isAsRead("webhook_count", webhook_count)),
     ...(isChange && { audit }),
+    ...(at !== undefined && { revocation: revocationPut({ project_id: projectId }, "project_suspended") }),
   });
   return isMarkedNow ? before : undefined;
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { platform } from "../../functions/access/actor.ts";
+import { createRevocation } from "../../functions/access/revocation.ts";
 import type { KeyEntry } from "../../functions/api-keys/api-key.ts";
 import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
@@ -714,12 +715,35 @@ test("the notifications that scripts write have the fields of those that functio
   expect(Put.Item.due_owner.S < dueOwnerBound(new Date())).toBe(true);
 });
 
+/** Returns the item with which a script revokes a key for services that cache it. */
+const revocationPut = (...hashes: string[]) => ({
+  Put: {
+    TableName: "deployment-webhooks-prod-revocations",
+    Item: {
+      day: { S: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) },
+      id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
+      at: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
+      reason: { S: "revoked_by_platform" },
+      key_id: { S: "key-1" },
+      key_hashes: { L: hashes.map((S) => ({ S })) },
+      expires_at: { N: expect.stringMatching(/^\d{10}$/) },
+    },
+  },
+});
+
+test("the revocation that a script writes has the fields of those that functions write", () => {
+  const { Item } = revocationPut("hash-1").Put;
+  const row = createRevocation({ key_id: "k", key_hashes: ["h"] }, "revoked_by_platform", new Date(), randomBytes(16));
+  expect(Object.keys(Item).sort()).toEqual(Object.keys(row).sort());
+});
+
 test("deleting a key of a service account is shown in the audit log of its project", () => {
   const { code, written } = deleteKey("project-1\thash-1");
   expect(code).toBe(0);
   const items = JSON.parse(written[0] ?? "");
   expect(items[0].Delete.Key).toEqual({ key_hash: { S: "hash-1" } });
-  expect(items.slice(-2)).toEqual([
+  expect(items.slice(-3)).toEqual([
+    revocationPut("hash-1"),
     auditPut("project:project-1", "api_key.deleted", "key-1"),
     notificationPut("api_key.revoked", revokedKey, "project-1", "project-1"),
   ]);
@@ -755,6 +779,7 @@ test("deleting an API key deletes its items, also of previous secrets, and decre
         ExpressionAttributeValues: { ":minusOne": { N: "-1" } },
       },
     },
+    revocationPut("hash-1", "hash-2"),
     auditPut("user:user-1", "api_key.deleted", "key-1"),
     notificationPut("api_key.revoked", revokedKey, "user-1"),
   ]);

@@ -28,6 +28,7 @@ const expected = {
     "Table deployment-webhooks-prod-notifications (owner, due) (due: due_shard N, due_owner), Retain",
   TablesProjectsD51E92A2: "Table deployment-webhooks-prod-projects (user_id, project_id), Retain",
   TablesRequestBudgets32CB1332: "Table deployment-webhooks-prod-request-budgets (project_id, window), Retain",
+  TablesRevocations4CFAEA74: "Table deployment-webhooks-prod-revocations (day, id), Retain",
   TablesServiceAccounts504A458F: "Table deployment-webhooks-prod-service-accounts (project_id, id), Retain",
   TablesTrustedWorkflows7AD42A88: "Table deployment-webhooks-prod-trusted-workflows (listed_under, entry), Retain",
   TablesUserApiKeys5AAFA72B: "Table deployment-webhooks-prod-user-api-keys (user_id, id), Retain",

@@ -15,7 +15,7 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `deployment-webhooks-prod-${row.name}`).sort());
 });
 
-test("only events, deliveries, budgets, audit events and outcomes of requests expire", () => {
+test("only events, deliveries, budgets, audit events, revocations and outcomes of requests expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
@@ -27,6 +27,7 @@ test("only events, deliveries, budgets, audit events and outcomes of requests ex
     "deployment-webhooks-dev-deliveries": ttl,
     "deployment-webhooks-dev-request-budgets": ttl,
     "deployment-webhooks-dev-audit-events": ttl,
+    "deployment-webhooks-dev-revocations": ttl,
     "deployment-webhooks-dev-idempotency-keys": ttl,
   });
 });

@@ -16,6 +16,7 @@ interface Expected {
 const expected: Record<string, Expected> = {
   "auth/authorizer": { timeoutSeconds: 10, memoryMb: 512 },
   "credentials/verify": { timeoutSeconds: 10, memoryMb: 512 },
+  "credentials/revocations": { timeoutSeconds: 10, memoryMb: 256 },
   "deliveries/fan-out": {
     timeoutSeconds: 30,
     memoryMb: 512,

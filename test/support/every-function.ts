@@ -192,6 +192,7 @@ async function useServiceAccounts(service: TestService): Promise<void> {
 
 async function useProjects(service: TestService): Promise<void> {
   const { api, userId } = service.user();
+  const { cursor } = await call<{ cursor: string }>("credentials/revocations", {});
   expect((await api.get("/v1/projects")).body.data).toEqual([]);
   const member = { user_id: userId, project_id: randomUUID(), name: "Shop", role: "viewer" };
   for (const role of ["viewer", "admin"]) await call("projects/upsert-member", { ...member, role });
@@ -200,6 +201,7 @@ async function useProjects(service: TestService): Promise<void> {
   for (const removed of [true, false]) {
     expect(await call("projects/remove-member", { user_id, project_id })).toEqual({ removed });
   }
+  await call("credentials/revocations", { after: cursor });
 }
 
 async function suspendProject(service: TestService): Promise<void> {

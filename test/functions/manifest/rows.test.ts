@@ -160,6 +160,13 @@ test("each table has its keys, indexes and ttl", () => {
       partitionKey: "project_id",
       sortKey: "id",
     },
+    revocations: {
+      env: "REVOCATIONS_TABLE",
+      name: "revocations",
+      partitionKey: "day",
+      sortKey: "id",
+      ttl: "expires_at",
+    },
     idempotencyKeys: {
       env: "IDEMPOTENCY_KEYS_TABLE",
       name: "idempotency-keys",
@@ -234,6 +241,7 @@ test("each worker has its trigger, timeout and memory", () => {
   expect(table).toEqual<{ file: string; trigger: Trigger; limits: string }[]>([
     { file: "auth/authorizer", trigger: { kind: "authorizer" }, limits: "10 s, 512 MB" },
     { file: "credentials/verify", trigger: { kind: "invoke" }, limits: "10 s, 512 MB" },
+    { file: "credentials/revocations", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     {
       file: "deliveries/fan-out",
       trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },

@@ -1,0 +1,49 @@
+import { randomBytes } from "node:crypto";
+import { QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo, type TransactItem } from "../platform/aws.ts";
+import { tableName } from "../platform/env.ts";
+import { selecting, when } from "../platform/expression.ts";
+import {
+  createRevocation,
+  type Revocation,
+  type RevocationRow,
+  type RevocationWord,
+  type Revoked,
+  rangeAfter,
+  toRevocations,
+} from "./revocation.ts";
+
+/** Returns the write of a revocation, for the transaction that makes the change: none is missing from the feed. */
+export const revocationPut = (revoked: Revoked, reason: RevocationWord, now = new Date()): TransactItem => ({
+  Put: { TableName: tableName("revocations"), Item: createRevocation(revoked, reason, now, randomBytes(16)) },
+});
+
+/** Upper bound on the entries of one read: a response of Lambda has at most 6 MB. */
+const MAX_REVOCATIONS = 10_000;
+
+/**
+ * Reads the revocations since a read that began at the time `after`, and those of the minute before it. Strongly consistent.
+ * @returns undefined when they are no longer all stored, or too many
+ */
+export async function revocationsAfter(after: Date, now: Date): Promise<Revocation[] | undefined> {
+  const range = rangeAfter(after, now);
+  if (range === undefined) return undefined;
+  const revocations: Revocation[] = [];
+  for (const day of range.days) {
+    let ExclusiveStartKey: Record<string, unknown> | undefined;
+    do {
+      const { Items = [], LastEvaluatedKey } = await dynamo().send(
+        new QueryCommand({
+          TableName: tableName("revocations"),
+          ConsistentRead: true,
+          ...selecting(when`#day = ${day} AND id >= ${range.firstId}`),
+          ExclusiveStartKey,
+        }),
+      );
+      revocations.push(...(Items as RevocationRow[]).flatMap(toRevocations));
+      if (revocations.length > MAX_REVOCATIONS) return undefined;
+      ExclusiveStartKey = LastEvaluatedKey;
+    } while (ExclusiveStartKey !== undefined);
+  }
+  return revocations;
+}

@@ -1,0 +1,64 @@
+import { randomBytes } from "node:crypto";
+import fc from "fast-check";
+import { createRevocation, rangeAfter, SETTLING_MS } from "../../../functions/access/revocation.ts";
+import { functionRows } from "../../../functions/manifest/function-rows.ts";
+
+const day = 24 * 3_600_000;
+const midnight = Date.parse("2026-11-22T00:00:00.000Z");
+const at = (offsetMs: number) => new Date(midnight + offsetMs);
+const rowAt = (offsetMs: number) =>
+  createRevocation({ user_id: "alice" }, "member_removed", at(offsetMs), randomBytes(16));
+
+test("a row that became visible after a read is in the range of the next read, also at midnight and with clocks that differ", () => {
+  const hours = fc.integer({ min: -30 * 3_600_000, max: 30 * 3_600_000 });
+  const property = fc.property(
+    hours,
+    fc.nat(23 * 3_600_000),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    (after, passed, part) => {
+      const now = after + passed;
+      const written = after - 60_000 + part * (passed + 65_000);
+      const { day, id } = rowAt(Math.floor(written));
+      const range = rangeAfter(at(after), at(now));
+      expect(range?.days).toContain(day);
+      expect(id >= (range?.firstId ?? "~")).toBe(true);
+    },
+  );
+  fc.assert(property, { numRuns: 2_000 });
+});
+
+test("a read of a moment ago reads one day, and from midnight on the day before for a minute", () => {
+  const daysAt = (offset: number) => rangeAfter(at(offset - 2_000), at(offset))?.days;
+  expect(daysAt(12 * 3_600_000)).toEqual(["2026-11-22"]);
+  expect(daysAt(30_000)).toEqual(["2026-11-21", "2026-11-22"]);
+  expect(daysAt(62_000)).toEqual(["2026-11-22"]);
+  expect(daysAt(-4_000)).toEqual(["2026-11-21", "2026-11-22"]);
+});
+
+test("the range of a day includes the day in between, and an older cursor has none", () => {
+  const now = at(-2_000);
+  expect(rangeAfter(at(-2_000 - day + SETTLING_MS), now)?.days).toEqual(["2026-11-20", "2026-11-21", "2026-11-22"]);
+  expect(rangeAfter(at(-2_001 - day + SETTLING_MS), now)).toBeUndefined();
+});
+
+test("a cursor that is ahead of the clock is read as now", () => {
+  expect(rangeAfter(at(day), at(0))).toEqual(rangeAfter(at(0), at(0)));
+});
+test("a row has its times, and is kept for a day", () => {
+  expect(rowAt(1)).toEqual({
+    user_id: "alice",
+    day: "2026-11-22",
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    at: "2026-11-22T00:00:00.001Z",
+    reason: "member_removed",
+    expires_at: (midnight + day) / 1000 + 1,
+  });
+});
+
+test("no function that writes revocations runs longer than a read goes back", () => {
+  const writers = functionRows.filter(({ uses }) => uses.tables?.revocations?.includes("PutItem"));
+  expect(writers.map(({ file }) => file)).toContain("api-keys/revoke-all");
+  for (const { file, timeoutSeconds = 10 } of writers) {
+    expect({ file, isCovered: timeoutSeconds * 1000 + 5_000 <= SETTLING_MS }).toEqual({ file, isCovered: true });
+  }
+});
