@@ -4,6 +4,7 @@ import { AT_ONCE } from "../functions/attempts/work.ts";
 import { asDeployed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Table, Target } from "./harness.ts";
 import { filled, limitsTable, simulationTable, WAITS_PER_ROUND } from "./limits.ts";
+import { onsetTable, onsetTargets } from "./onset.ts";
 import { dollarsFor, type PriceKey, prices } from "./prices.ts";
 import texts from "./texts.json" with { type: "json" };
 import { readUnits, type Units, type Usage } from "./units.ts";
@@ -286,7 +287,7 @@ export function inMarkdown({ title, columns, rows }: Table): string {
 /** Returns the computed tables of each document. */
 export const documented = (units: Units): Record<string, Table[]> => ({
   "docs/scale.md": [...tablesOf(units), limitsTable(units)],
-  "bench/README.md": [simulationTable(units)],
+  "bench/README.md": [simulationTable(units), onsetTable(units)],
 });
 
 /**
@@ -311,7 +312,7 @@ export const bench: Bench = {
   about: "cost of a million requests and deliveries, from bench/units.json",
   run: async () => ({
     tables: tablesOf(readUnits()),
-    targets: targetsOf(readUnits()),
+    targets: [...targetsOf(readUnits()), ...onsetTargets(readUnits())],
     notes: [
       `Units were counted on ${readUnits().countedOn}: npm run cost. Time is assumed. Not measured on AWS.`,
       `Prices without a verified source: ${unverified.join(", ")}.`,

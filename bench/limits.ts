@@ -57,14 +57,14 @@ const workerFor = (file: WorkerRow["file"]): WorkerRow => {
   return row;
 };
 
-function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency: number } {
+export function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency: number } {
   const { trigger } = workerFor(file);
   if (trigger.kind !== "queue") throw new Error(`${file} is not triggered by a queue`);
   return trigger;
 }
 
 /** Returns the milliseconds of a warm call of a function. */
-function callMs(units: Units, given: Assumptions) {
+export function callMs(units: Units, given: Assumptions) {
   const { memoryMb } = asDeployed(units);
   return (file: string, usage: Usage, waits = usage.waits, receiverMs = 0) =>
     billedMs(usage, waits, receiverMs, memoryMb(file), { ...given, coldShare: 0 });
@@ -145,7 +145,7 @@ const WEBHOOKS = 1_000;
  * A mapping begins with five concurrent batches and adds 300 per minute.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
  */
-const RAMP = { from: 5, perSecond: 5 };
+export const RAMP = { from: 5, perSecond: 5 };
 
 /**
  * Simulates the lanes of a stage for a minute. More than a thousand deliveries a second are simulated at a tenth of their size:

@@ -1,9 +1,9 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { demoUser } from "../bin/local/demo-user.ts";
 
 export interface Service {
@@ -72,12 +72,13 @@ export async function startService(
   };
 }
 
-/** Adds a project of the same user. Returns the service with that project. */
+/** Adds a project of the same user, as a platform does. Returns the service with that project. */
 export async function withNewProject(service: Service): Promise<Service> {
-  const args = ["bin/project.ts", "--user", demoUser.userId, "--name", "Another project"];
-  const env = { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR: service.dataDir };
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
-  return { ...service, projectId: stdout.trim() };
+  const projectId = randomUUID();
+  const membership = { user_id: demoUser.userId, project_id: projectId, name: "Another project", role: "admin" };
+  const invoked = await callApi(service, "/2015-03-31/functions/projects-upsert-member/invocations", membership);
+  if (invoked.headers.has("x-amz-function-error")) throw new Error(`No project was added: ${await invoked.text()}`);
+  return { ...service, projectId };
 }
 
 /** Calls the API: POST with a body, GET without, unless a method is given. Returns any response. */

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventNames } from "../functions/deployments/deployment-event.ts";
 import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
@@ -16,10 +18,14 @@ export const full = {
   turnSeconds: 4,
   /** Max wait for events that have not arrived when the measurement of a case is over. */
   maxWaitMs: 8_000,
-  /** After how long the slow receivers respond. The measurement starts that long after their first request. */
+  /** After how long the slow receivers respond. */
   slowMs: 14_000,
-  /** How long the other project does what it does before the measurement, in the other cases. */
-  leadMs: 5_000,
+  /** Events of the project that publishes many at once. */
+  burst: 5_000,
+  /** Projects whose receivers hang. */
+  hangingProjects: 200,
+  /** The first seconds of a disturbance, which are measured by themselves. */
+  onsetSeconds: 15,
   /** After how long without a success the circuit of the dead webhook is open. */
   circuitOpensAfterMs: 31_000,
   /** Events for the dead webhook. A slow machine publishes fewer. */
@@ -38,8 +44,7 @@ export interface Scene {
 }
 
 export interface Disturbance {
-  /** Resolves when the healthy traffic is to be measured. */
-  begin(): Promise<void>;
+  begin(): void;
   /** Stops, and describes what was done. @throws Error if nothing was disturbed */
   end(): Promise<string>;
 }
@@ -49,23 +54,20 @@ export type Case = (scene: Scene) => Promise<Disturbance>;
 
 /**
  * Repeats a call at a constant rate.
- * @param leadMs from the first call until the measurement
  * @param done returns what was done, how often, and more about it
  */
 function repeated(
   perSecond: number,
-  leadMs: number,
   call: (number: number) => Promise<unknown>,
   done: () => { count: number; what: string },
 ): Disturbance {
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
   return {
-    async begin() {
+    begin() {
       running = atRate({ perSecond, signal: stopping.signal }, call);
       // Reported by `end`.
       running.catch(() => {});
-      await sleep(leadMs);
     },
     async end() {
       stopping.abort();
@@ -82,7 +84,7 @@ function repeated(
  * @param share of all messages
  */
 const slowReceivers =
-  (share: number, pathOf: (plan: Plan) => string, leadMsOf: (plan: Plan) => number): Case =>
+  (share: number, pathOf: (plan: Plan) => string): Case =>
   async ({ plan, other, traffic }) => {
     const slow: { project: Service; event: (typeof eventNames)[number] }[] = [];
     for (const project of [other, await withNewProject(other)]) {
@@ -96,7 +98,7 @@ const slowReceivers =
       await traffic.events.publish(project.projectId, [randomUUID()], event);
     };
     const done = () => ({ count: traffic.journal.others, what: "slow requests" });
-    return repeated((plan.perSecond * share) / (1 - share), leadMsOf(plan), publish, done);
+    return repeated((plan.perSecond * share) / (1 - share), publish, done);
   };
 
 const names = Array.from({ length: 5 }, (_, number) => `never-${number}.example.com`);
@@ -108,34 +110,47 @@ export async function startSilentDns(): Promise<DnsServer & Endable> {
   return { ...dns, end: dns.close };
 }
 
-const namesThatNeverResolve: Case = async ({ plan, other, traffic, dns }) => {
+const namesThatNeverResolve: Case = async ({ other, traffic, dns }) => {
   for (const name of names) await subscribe(other, `https://${name}/`);
   const publish = () => traffic.events.publish(other.projectId, [randomUUID()]);
   const done = () => ({ count: dns.questions.length, what: "DNS queries without a response" });
-  return repeated(EVENTS_PER_SECOND, plan.leadMs, publish, done);
+  return repeated(EVENTS_PER_SECOND, publish, done);
 };
 
-/** Max time in which the backlog is published, and then handled by fan-out. */
+/** Max time in which a backlog or a burst is published. */
 const MAX_PUBLISH_MS = 15_000;
-const MAX_FAN_OUT_MS = 25_000;
 /** An origin without a listener. */
 const DEAD = "http://127.0.0.1:1";
 
-const deadWebhook: Case = async ({ plan, other, traffic }) => {
+/** Publishes so many events of the other project, ten at a time. @param inParallel calls at the same time */
+async function publishMany({ other, traffic }: Scene, count: number, inParallel = 1): Promise<void> {
+  const endsAt = Date.now() + MAX_PUBLISH_MS;
+  let left = count;
+  const publish = async () => {
+    while (left > 0 && Date.now() < endsAt) {
+      left -= 10;
+      await traffic.events.publish(
+        other.projectId,
+        Array.from({ length: 10 }, () => randomUUID()),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: inParallel }, publish));
+}
+
+/** Its circuit is open when the backlog is published. */
+const deadWebhook: Case = async (scene) => {
+  const { plan, other } = scene;
   const { id } = await subscribe(other, `${DEAD}/`);
-  const ten = () => Array.from({ length: 10 }, () => randomUUID());
-  const publishTen = () => traffic.events.publish(other.projectId, ten());
-  await publishTen();
-  const opensAt = Date.now() + plan.circuitOpensAfterMs;
+  await publishMany(scene, 10);
+  await sleep(plan.circuitOpensAfterMs);
+  let publishing: Promise<void> | undefined;
   return {
-    async begin() {
-      await sleep(Math.max(0, opensAt - Date.now()));
-      const startedAt = Date.now();
-      const isWithin = (ms: number) => Date.now() - startedAt < ms;
-      for (let left = plan.backlog; left > 0 && isWithin(MAX_PUBLISH_MS); left -= 10) await publishTen();
-      while ((await traffic.events.depth()) > 0 && isWithin(MAX_PUBLISH_MS + MAX_FAN_OUT_MS)) await sleep(200);
+    begin() {
+      publishing = publishMany(scene, plan.backlog);
     },
     async end() {
+      await publishing;
       const counts: Record<string, number> = {};
       for await (const { status } of deliveriesOf(other, id)) counts[status] = (counts[status] ?? 0) + 1;
       if (!counts.pending) throw new Error(`No delivery of the dead webhook is pending: ${JSON.stringify(counts)}.`);
@@ -144,26 +159,105 @@ const deadWebhook: Case = async ({ plan, other, traffic }) => {
   };
 };
 
+/** The receivers of the other project are healthy. */
+const burst: Case = async (scene) => {
+  const { plan, other, traffic } = scene;
+  await subscribe(other, `${traffic.receivers.origin}/ok/burst`);
+  let publishing: Promise<void> | undefined;
+  return {
+    begin() {
+      publishing = publishMany(scene, plan.burst, 10);
+    },
+    async end() {
+      await publishing;
+      await traffic.journal.update();
+      if (traffic.journal.others === 0) throw new Error("No event of the burst was sent.");
+      return `${traffic.journal.others} events of ${plan.burst} sent`;
+    },
+  };
+};
+
+/** Each event goes to all webhooks of the other project. @param urlsOf the webhooks */
+const everyWebhook =
+  (perSecond: number, urlsOf: (scene: Scene) => string[]): Case =>
+  async (scene) => {
+    const { other, traffic } = scene;
+    for (const url of urlsOf(scene)) await subscribe(other, url);
+    let count = 0;
+    const publish = async () => {
+      await traffic.events.publish(other.projectId, [randomUUID()]);
+      count += 1;
+    };
+    return repeated(perSecond, publish, () => ({ count, what: "events" }));
+  };
+
+/** So many webhooks of the receivers, with this path. */
+const webhooksAt =
+  (count: number, path: string) =>
+  ({ traffic }: Scene): string[] =>
+    Array.from({ length: count }, (_, number) => `${traffic.receivers.origin}${path}/${number}`);
+
+/** Just below the time after which a webhook is slow. */
+const NEARLY_SLOW_MS = 1_900;
+
+const HANGING_EVENTS_PER_SECOND = 20;
+
+const manyProjectsHang: Case = async ({ plan, other, traffic }) => {
+  const projects: Service[] = [];
+  while (projects.length < plan.hangingProjects) {
+    const project = await withNewProject(other);
+    await subscribe(project, `${traffic.receivers.origin}/hang/${projects.length}`);
+    projects.push(project);
+  }
+  const publish = async (number: number) => {
+    const { projectId } = projects[number % projects.length] ?? other;
+    await traffic.events.publish(projectId, [randomUUID()]);
+  };
+  const done = () => ({ count: traffic.journal.others, what: "requests that hang" });
+  return repeated(HANGING_EVENTS_PER_SECOND, publish, done);
+};
+
+/** Receivers that accept connections and do not speak TLS, and receivers that send one byte of a response a second. */
+const noTlsAndDrip: Case = async (scene) => {
+  const sockets = new Set<Socket>();
+  const silent = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+  }).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  const withoutTls = Array.from({ length: HANGING }, (_, number) => `https://127.0.0.1:${port}/${number}`);
+  const { begin, end } = await everyWebhook(4, () => [...withoutTls, ...webhooksAt(HANGING, "/drip")(scene)])(scene);
+  return {
+    begin,
+    end: async () => {
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+      return `${await end()}, ${sockets.size} connections without TLS`;
+    },
+  };
+};
+
 const HANGING = 5;
 /** Twice what the throttle of the endpoint lets through. */
 const TESTS_PER_SECOND = 10;
 
-const testCalls: Case = async ({ plan, other, traffic }) => {
+const testCalls: Case = async ({ other, traffic }) => {
   const webhooks: string[] = [];
   while (webhooks.length < HANGING)
     webhooks.push((await subscribe(other, `${traffic.receivers.origin}/hang/${webhooks.length}`)).id);
   const callTest = (number: number) =>
     request(other, projectPath(other, `webhooks/${webhooks[number % HANGING]}/test`), { event: "deploy.started" });
-  return flood(TESTS_PER_SECOND, plan, callTest, 202);
+  return flood(TESTS_PER_SECOND, callTest, 202);
 };
 
 /** What the firewall of a stage lets through, which a local run does not have: 3,000 requests a minute of one credential. */
 const FIREWALL_PER_SECOND = 50;
 
-const oneKeyFloods: Case = async ({ plan, other }) => {
+const oneKeyFloods: Case = async ({ other }) => {
   const created = await request(other, "/v1/api-keys", { name: "flood" });
   const { key }: { key: string } = ((await created.json()) as { data: { key: string } }).data;
-  return flood(FIREWALL_PER_SECOND, plan, () => request({ ...other, token: key }, "/v1/projects"), 200);
+  return flood(FIREWALL_PER_SECOND, () => request({ ...other, token: key }, "/v1/projects"), 200);
 };
 
 const MAX_FLOOD_IN_FLIGHT = 50;
@@ -171,12 +265,7 @@ const MAX_FLOOD_IN_FLIGHT = 50;
 const UNANSWERED = 0;
 
 /** Repeats a request. A service that does not keep up gets no more at once. */
-function flood(
-  perSecond: number,
-  { leadMs }: Plan,
-  send: (number: number) => Promise<Response>,
-  accepted: number,
-): Disturbance {
+function flood(perSecond: number, send: (number: number) => Promise<Response>, accepted: number): Disturbance {
   const statuses: Record<string, number> = {};
   let inFlight = 0;
   const call = async (number: number): Promise<void> => {
@@ -189,7 +278,7 @@ function flood(
     if (![UNANSWERED, accepted, 429].includes(status)) throw new Error(`A request of the flood got ${status}.`);
     statuses[status] = (statuses[status] ?? 0) + 1;
   };
-  return repeated(perSecond, leadMs, call, () => {
+  return repeated(perSecond, call, () => {
     const { [accepted]: count = 0, 429: rejected = 0, [UNANSWERED]: unanswered = 0 } = statuses;
     return { count, what: `requests accepted, ${rejected} rejected with 429, ${unanswered} not answered` };
   });
@@ -204,10 +293,15 @@ const after = ({ slowMs }: Plan) => `/after/${slowMs}`;
 const hang = () => "/hang";
 
 export const cases: Record<string, Case> = {
-  "5 % to receivers that take 14 s": slowReceivers(0.05, after, ({ slowMs }) => slowMs),
-  [HANGING_CASE]: slowReceivers(HANGING_SHARE, hang, ({ leadMs }) => leadMs),
+  "5 % to receivers that take 14 s": slowReceivers(0.05, after),
+  [HANGING_CASE]: slowReceivers(HANGING_SHARE, hang),
   "5 names that never resolve": namesThatNeverResolve,
   "dead webhook with a backlog": deadWebhook,
   "floods of tests to receivers that hang": testCalls,
   "one key sends 50 requests a second": oneKeyFloods,
+  "20 webhooks that take 1.9 s": everyWebhook(10, webhooksAt(20, `/after/${NEARLY_SLOW_MS}`)),
+  "200 projects whose receivers hang": manyProjectsHang,
+  "5,000 events at once": burst,
+  "receivers that take 10 ms and 3 s in turns": everyWebhook(10, webhooksAt(10, "/alternate/3000")),
+  "receivers without TLS, or one byte a second": noTlsAndDrip,
 };

@@ -8,7 +8,8 @@ import type { Arrival, Received, Served } from "./receivers.ts";
 
 /*
  * Receivers, and a queue engine, in a process of their own, so that their CPU time is not counted. The first word of the path
- * selects the response: `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/hang…` never, `/<status>` with this status.
+ * selects the response: `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/alternate/<ms>…` every second one after
+ * so many, `/drip…` one byte a second, `/hang…` never, `/<status>` with this status.
  * Signatures are verified with a library and node:crypto, not with our own code.
  */
 
@@ -30,11 +31,19 @@ const server = http.createServer((request, response) => {
     if (secret !== undefined) verify(request, body, secret);
     response.statusCode = Number(/^\/(\d{3})\b/.exec(path)?.[1] ?? 200);
     if (path.startsWith("/hang")) return;
-    const [, waitMs = "0"] = /^\/after\/(\d+)/.exec(path) ?? [];
+    if (path.startsWith("/drip")) return drip(response);
+    const [, kind, givenMs = "0"] = /^\/(after|alternate)\/(\d+)/.exec(path) ?? [];
+    const waitMs = kind === "alternate" && arrivals.length % 2 === 0 ? "0" : givenMs;
     if (waitMs === "0") response.end("ok");
     else setTimeout(() => response.end("ok"), Number(waitMs));
   });
 });
+
+/** Sends a byte of the body each second, until the other side closes the connection. */
+function drip(response: http.ServerResponse): void {
+  const timer = setInterval(() => response.write("."), 1_000);
+  response.on("close", () => clearInterval(timer));
+}
 
 const deploymentOf = (body: string): string => /"deployment_id":"([^"]+)"/.exec(body)?.[1] ?? "";
 

@@ -6,7 +6,7 @@ import { OPEN_AFTER_SECONDS } from "../functions/webhooks/circuit-breaker.ts";
  * A discrete simulation of the two roads of deliveries: carried by messages, or waiting in the line of a webhook, which one
  * worker visits; with queues, batches, senders, the mark of slow webhooks and the circuit breaker. Pure: a seed instead of
  * randomness, and a clock of its own. The parameters are measured or those of the rows; see limits.ts. Not simulated:
- * fan-out, DynamoDB, probes, and retries after the second attempt.
+ * DynamoDB, probes, and retries after the second attempt.
  */
 
 /** A queue and the senders that consume it. */
@@ -19,6 +19,8 @@ export interface LaneOptions {
   batchSize: number;
   /** Time of a batch beside the requests to receivers. */
   overheadMs(messages: number): number;
+  /** Whether it takes the messages of the project first that has the fewest in flight, as the fair queues of SQS do. */
+  isFair?: boolean;
 }
 
 export interface Scenario {
@@ -29,10 +31,16 @@ export interface Scenario {
   perSecond: number;
   /** Response time of a healthy receiver, connection included. */
   receiverMs: number;
-  /** Share of the deliveries to slow receivers, of which there are so many, and their response time. */
+  /** Share of the deliveries to slow receivers, of which there are so many, and the response time of each request in turn. */
   slowShare: number;
   slowWebhooks: number;
-  slowMs: number;
+  slowMs: number | readonly number[];
+  /** The projects of the slow webhooks; absent = one. */
+  slowProjects?: number;
+  /** Deliveries of another project with a healthy receiver, all at the start; absent = none. */
+  burst?: number;
+  /** What each event passes before its delivery is sent; absent = it takes no time. */
+  fanOut?: LaneOptions;
   normal: LaneOptions;
   slow: LaneOptions;
 }
@@ -42,6 +50,9 @@ export interface Outcome {
   healthy: number;
   p50Ms: number;
   p99Ms: number;
+  /** The wait of those that arrived in the first 15 seconds, and of the others. */
+  onsetP99Ms: number;
+  laterP99Ms: number;
   /** Requests to slow receivers. */
   slowRequests: number;
   /** Deliveries of webhooks whose circuit is open. */
@@ -61,7 +72,13 @@ const FAILING_PAUSE_MS = 10_000;
 /** Time between the first and the second attempt. */
 const RETRY_MS = 5_000;
 
+/** The onset of a disturbance. */
+const ONSET_MS = 15_000;
+/** The project whose wait is measured. */
+const MEASURED = 0;
+
 interface Message {
+  project: number;
   /** Undefined for a healthy receiver. */
   webhook: SlowWebhook | undefined;
   at: number;
@@ -69,6 +86,7 @@ interface Message {
 }
 
 interface SlowWebhook {
+  project: number;
   isMarked: boolean;
   failingSince?: number;
   /** What waits, oldest first. */
@@ -77,11 +95,9 @@ interface SlowWebhook {
   isCalled: boolean;
 }
 
-interface Lane<Item> {
+interface Lane<Item extends { project: number }> {
   options: LaneOptions;
-  queue: Item[];
-  /** Index of the oldest message of `queue`. */
-  head: number;
+  queue: WaitingItems<Item>;
   busy: number;
   mostBusy: number;
   /** Begins to process a message, and runs `done` at the end. */
@@ -89,18 +105,23 @@ interface Lane<Item> {
 }
 
 export function simulate(scenario: Scenario): Outcome {
-  const { seconds, perSecond, receiverMs, slowShare, slowMs } = scenario;
+  const { seconds, perSecond, receiverMs, slowShare, slowProjects = 1, burst = 0 } = scenario;
   const endsAt = seconds * 1000;
   const random = randomOf(scenario.seed);
   const timeline = new Timeline();
   const webhooks = Array.from(
     { length: scenario.slowWebhooks },
-    (): SlowWebhook => ({ isMarked: false, line: [], isCalled: false }),
+    (_, index): SlowWebhook => ({ project: 2 + (index % slowProjects), isMarked: false, line: [], isCalled: false }),
   );
-  const idle = { head: 0, busy: 0, mostBusy: 0 };
-  const carried: Lane<Message> = { ...idle, options: scenario.normal, queue: [], begin: send };
-  const calls: Lane<SlowWebhook> = { ...idle, options: scenario.slow, queue: [], begin: visit };
-  const waits: number[] = [];
+  const laneOf = <Item extends { project: number }>(options: LaneOptions, begin: Lane<Item>["begin"]): Lane<Item> => ({
+    ...{ options, begin, busy: 0, mostBusy: 0 },
+    queue: new WaitingItems(options.isFair ?? false),
+  });
+  const carried = laneOf(scenario.normal, send);
+  const calls = laneOf(scenario.slow, visit);
+  const events = scenario.fanOut && laneOf(scenario.fanOut, fanOut);
+  const waits: { at: number; ms: number }[] = [];
+  const slowMs = [scenario.slowMs].flat();
   let slowRequests = 0;
 
   const isOpen = ({ failingSince }: SlowWebhook): boolean =>
@@ -109,11 +130,21 @@ export function simulate(scenario: Scenario): Outcome {
   function arrive(): void {
     const index = random() < slowShare ? Math.floor(random() * webhooks.length) : -1;
     const webhook = webhooks[index];
-    const message = { webhook, at: timeline.now, attempt: 1 };
-    if (webhook && (webhook.isMarked || isOpen(webhook))) enter(webhook, message);
-    else enqueue(carried, message);
+    publish({ project: webhook?.project ?? MEASURED, webhook, at: timeline.now, attempt: 1 });
     const nextAt = timeline.now - (Math.log(1 - random()) * 1000) / perSecond;
     if (nextAt < endsAt) timeline.add(nextAt, arrive);
+  }
+
+  function publish(message: Message): void {
+    if (events) enqueue(events, message);
+    else fanOut(message, () => {});
+  }
+
+  function fanOut(message: Message, done: () => void): void {
+    const { webhook } = message;
+    if (webhook && (webhook.isMarked || isOpen(webhook))) enter(webhook, message);
+    else enqueue(carried, message);
+    timeline.add(timeline.now, done);
   }
 
   function enter(webhook: SlowWebhook, message: Message): void {
@@ -128,17 +159,16 @@ export function simulate(scenario: Scenario): Outcome {
     timeline.add(timeline.now + delayMs, () => enqueue(calls, webhook));
   }
 
-  function enqueue<Item>(lane: Lane<Item>, item: Item): void {
+  function enqueue<Item extends { project: number }>(lane: Lane<Item>, item: Item): void {
     lane.queue.push(item);
     dispatch(lane);
   }
 
-  function dispatch<Item>(lane: Lane<Item>): void {
+  function dispatch<Item extends { project: number }>(lane: Lane<Item>): void {
     const { concurrency, ramp, batchSize, overheadMs } = lane.options;
     const ramped = ramp ? ramp.from + (ramp.perSecond * timeline.now) / 1000 : concurrency;
-    while (lane.busy < Math.min(concurrency, Math.floor(ramped)) && lane.head < lane.queue.length) {
-      const batch = lane.queue.slice(lane.head, lane.head + batchSize);
-      lane.head += batch.length;
+    while (lane.busy < Math.min(concurrency, Math.floor(ramped)) && lane.queue.length > 0) {
+      const batch = lane.queue.take(batchSize);
       lane.busy += 1;
       lane.mostBusy = Math.max(lane.mostBusy, lane.busy);
       let left = batch.length;
@@ -147,6 +177,7 @@ export function simulate(scenario: Scenario): Outcome {
         if (left > 0) return;
         timeline.add(timeline.now + overheadMs(batch.length), () => {
           lane.busy -= 1;
+          lane.queue.end(batch);
           dispatch(lane);
         });
       };
@@ -158,7 +189,7 @@ export function simulate(scenario: Scenario): Outcome {
   function send(message: Message, done: () => void): void {
     const { webhook } = message;
     if (!webhook) {
-      waits.push(timeline.now - message.at);
+      if (message.project === MEASURED) waits.push({ at: message.at, ms: timeline.now - message.at });
       timeline.add(timeline.now + receiverMs, done);
     } else if (webhook.isMarked || isOpen(webhook)) {
       enter(webhook, message);
@@ -194,8 +225,9 @@ export function simulate(scenario: Scenario): Outcome {
   }
 
   function request(webhook: SlowWebhook, message: Message, done: (isSuccess: boolean) => void): void {
-    const takesMs = Math.min(slowMs, DEADLINE_MS);
-    const isSuccess = slowMs < DEADLINE_MS;
+    const respondsMs = slowMs[slowRequests % slowMs.length] ?? Number.POSITIVE_INFINITY;
+    const takesMs = Math.min(respondsMs, DEADLINE_MS);
+    const isSuccess = respondsMs < DEADLINE_MS;
     slowRequests += 1;
     if (takesMs >= SLOW_AFTER_MS) timeline.add(timeline.now + SLOW_AFTER_MS, () => (webhook.isMarked = true));
     timeline.add(timeline.now + takesMs, () => {
@@ -206,21 +238,68 @@ export function simulate(scenario: Scenario): Outcome {
     });
   }
 
+  const ofBurst = { project: MEASURED + 1, webhook: undefined, at: 0, attempt: 1 };
+  timeline.add(0, () => Array.from({ length: burst }, () => publish(ofBurst)));
   timeline.add(0, arrive);
   timeline.run(endsAt);
-  waits.sort((one, other) => one - other);
-  const quantile = (share: number) => waits[Math.ceil(share * waits.length) - 1] ?? Number.NaN;
+  waits.sort((one, other) => one.ms - other.ms);
+  const quantile = (share: number, of = waits) => of[Math.ceil(share * of.length) - 1]?.ms ?? Number.NaN;
+  const [onset = [], later = []] = [true, false].map((isOnset) => waits.filter(({ at }) => at < ONSET_MS === isOnset));
   const lines = webhooks.map((webhook) => ({ length: webhook.line.length, isOpen: isOpen(webhook) }));
   const inLines = (ofOpen: boolean) => lines.reduce((sum, line) => sum + (line.isOpen === ofOpen ? line.length : 0), 0);
   return {
     healthy: waits.length,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
+    onsetP99Ms: quantile(0.99, onset),
+    laterP99Ms: quantile(0.99, later),
     slowRequests,
     behindProbe: inLines(true),
-    waiting: { normal: carried.queue.length - carried.head, slow: inLines(false) },
+    waiting: { normal: carried.queue.length, slow: inLines(false) },
     busy: { normal: carried.mostBusy, slow: calls.mostBusy },
   };
+}
+
+/** What waits in a queue, oldest first, or oldest first of the project that has the fewest in flight. */
+class WaitingItems<Item extends { project: number }> {
+  readonly #isFair: boolean;
+  /** By project; all of them under 0 unless the queue is fair. */
+  readonly #groups = new Map<number, { items: Item[]; head: number; inFlight: number }>();
+  length = 0;
+
+  constructor(isFair: boolean) {
+    this.#isFair = isFair;
+  }
+
+  push(item: Item): void {
+    this.#groupOf(item).items.push(item);
+    this.length += 1;
+  }
+
+  take(count: number): Item[] {
+    const batch: Item[] = [];
+    for (; batch.length < count && this.length > 0; this.length -= 1) {
+      const waiting = [...this.#groups.values()].filter(({ items, head }) => head < items.length);
+      const quietest = waiting.reduce((one, other) => (other.inFlight < one.inFlight ? other : one));
+      const item = quietest.items[quietest.head] as Item;
+      quietest.head += 1;
+      quietest.inFlight += 1;
+      batch.push(item);
+    }
+    return batch;
+  }
+
+  /** The items of a batch are no longer in flight. */
+  end(batch: readonly Item[]): void {
+    for (const item of batch) this.#groupOf(item).inFlight -= 1;
+  }
+
+  #groupOf({ project }: Item) {
+    const key = this.#isFair ? project : 0;
+    const group = this.#groups.get(key) ?? { items: [], head: 0, inFlight: 0 };
+    this.#groups.set(key, group);
+    return group;
+  }
 }
 
 /** Events in order of their time. There are never more than a few thousand, so that a sorted list is fast enough. */

@@ -1,7 +1,7 @@
 import { CfnOutput, Duration } from "aws-cdk-lib";
 import * as events from "aws-cdk-lib/aws-events";
 import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
-import { RecursiveLoop } from "aws-cdk-lib/aws-lambda";
+import { type EventSourceMappingOptions, RecursiveLoop } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { statementForConsuming } from "./grants.ts";
@@ -30,7 +30,10 @@ function createWorker(scope: Construct, context: StageContext, row: WorkerRow): 
   return worker;
 }
 
-function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: StageContext): void {
+/** Concurrent batches of one event poller: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html */
+const BATCHES_PER_POLLER = 10;
+
+function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { data, stage }: StageContext): void {
   switch (trigger.kind) {
     case "authorizer":
       return; // added in api.ts
@@ -39,7 +42,7 @@ function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { dat
       worker.entry.addEventSourceMapping("Messages", {
         eventSourceArn: data.queues[trigger.queue].queue.queueArn,
         batchSize: trigger.batchSize,
-        maxConcurrency: trigger.maxConcurrency,
+        ...scalingOf(trigger.maxConcurrency, stage.eventPollers),
         reportBatchItemFailures: true,
       });
       return;
@@ -57,6 +60,13 @@ function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { dat
       new CfnOutput(worker.lambda.stack, `${constructId(file)}FunctionName`, { value: worker.lambda.functionName });
       return;
   }
+}
+
+/** Lambda accepts one of both limits. */
+function scalingOf(maxConcurrency: number, minimumPollers: number | undefined): Partial<EventSourceMappingOptions> {
+  if (minimumPollers === undefined) return { maxConcurrency };
+  const maximumPollers = Math.max(minimumPollers, maxConcurrency / BATCHES_PER_POLLER);
+  return { provisionedPollerConfig: { minimumPollers, maximumPollers } };
 }
 
 function sendsToOwnQueue({ trigger, uses }: WorkerRow): boolean {

@@ -108,7 +108,7 @@ export const workers = [
   {
     file: "attempts/send",
     deploysGradually: true,
-    trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
+    trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 300 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,
     uses: sending,

@@ -37,6 +37,7 @@ test("targets are ratios of the disturbed traffic to that alone", () => {
   const run: Run = {
     name: "case",
     alone,
+    onset: { ...alone, p99Ms: 40 },
     disturbed: { ...alone, inTime: 80, p99Ms: 25 },
     what: "",
     otherRequests: 94,
@@ -44,13 +45,14 @@ test("targets are ratios of the disturbed traffic to that alone", () => {
   };
   expect(targetsOf(run)).toEqual([
     { name: "p99 / alone: case", value: 2.5, bound: 2 },
+    { name: "p99 at first / alone: case", value: 4, bound: 5 },
     { name: "throughput / alone: case", value: 0.8, bound: 0.9, atLeast: true },
   ]);
 });
 
 test("a case during which the machine was busy has a note", () => {
   const alone = { sent: 100, missing: 0, inTime: 100, p50Ms: 10, p99Ms: 200, maxMs: 400 };
-  const calm: Run = { name: "calm", alone, disturbed: alone, what: "", otherRequests: 0, seconds: 1 };
+  const calm: Run = { name: "calm", alone, onset: alone, disturbed: alone, what: "", otherRequests: 0, seconds: 1 };
   const busy: Run = { ...calm, name: "busy", alone: { ...alone, p99Ms: 201 } };
   expect(busyNotes([calm, busy])).toEqual([
     expect.stringMatching(/^The machine was busy \(p99 alone 201 ms\).*: busy\.$/),
@@ -107,7 +109,9 @@ const plan: Plan = {
   turnSeconds: 0.5,
   maxWaitMs: 5_000,
   slowMs: 300,
-  leadMs: 1_500,
+  onsetSeconds: 0.5,
+  burst: 20,
+  hangingProjects: 2,
   circuitOpensAfterMs: 0,
   backlog: 15,
 };
@@ -117,6 +121,7 @@ test("the simulation of hanging receivers has an error that is compared with its
   const run: Run = {
     name: "hang",
     alone,
+    onset: alone,
     disturbed: { ...alone, p99Ms: 15 },
     what: "",
     otherRequests: 100,
@@ -133,24 +138,32 @@ test("every case of docs/promises.md exists", () => {
   expect(Object.keys(cases)).toEqual([...new Set(named)]);
 });
 
-test("a small run has a row and two targets for each case", async () => {
+test("a small run has a row and three targets for each case", async () => {
   const chosen = [
     HANGING_CASE,
     "5 names that never resolve",
     "dead webhook with a backlog",
     "floods of tests to receivers that hang",
+    "20 webhooks that take 1.9 s",
+    "200 projects whose receivers hang",
+    "5,000 events at once",
+    "receivers without TLS, or one byte a second",
   ];
   const { tables, targets } = await measureIsolation(plan, chosen);
   const [table] = tables;
   const column = (name: string) => table?.rows.map((row) => row[table.columns.indexOf(name)]);
   expect(column("the other project")).toEqual(chosen);
-  expect(column("not arrived")).toEqual(chosen.map(() => expect.stringMatching(/^\d+ of 20$/)));
+  expect(column("not arrived")).toEqual(chosen.map(() => expect.stringMatching(/^\d+ of 30$/)));
   expect(column("did")).toEqual([
     expect.stringMatching(/^[1-9]\d* slow requests$/),
     expect.stringMatching(/^[1-9]\d* DNS queries without a response$/),
     expect.stringMatching(/^[1-9]\d* deliveries pending$/),
     expect.stringMatching(/^[1-9]\d* requests accepted, \d+ rejected with 429, \d+ not answered$/),
+    expect.stringMatching(/^[1-9]\d* events$/),
+    expect.stringMatching(/^[1-9]\d* requests that hang$/),
+    expect.stringMatching(/^[1-9]\d* events of 20 sent$/),
+    expect.stringMatching(/^[1-9]\d* events, \d+ connections without TLS$/),
   ]);
-  expect(targets).toHaveLength(10);
+  expect(targets).toHaveLength(26);
   for (const { value } of targets) expect(Number.isFinite(value)).toBe(true);
 });

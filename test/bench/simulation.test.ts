@@ -41,6 +41,28 @@ test("a mapping that starts with few batches delays the first deliveries only", 
   expect(waiting.normal).toBe(0);
 });
 
+test("a burst of one project delays the others in a queue that is not fair, and hardly in a fair one", () => {
+  const burst = { ...scenario, burst: 5_000, normal: lane(20) };
+  const fair = { ...burst, normal: { ...lane(20), isFair: true } };
+  expect(simulate(burst).onsetP99Ms).toBeGreaterThan(4_000);
+  expect(simulate(burst).laterP99Ms).toBeLessThan(50);
+  expect(simulate(fair).onsetP99Ms).toBeLessThan(250);
+  // The burst itself is not measured.
+  expect(simulate(fair).healthy).toBeLessThan(7_000);
+});
+
+test("fan-out is passed before the queue of deliveries", () => {
+  const fanOut = { ...lane(1, 1), overheadMs: () => 100 };
+  // One after the other, in 100 ms each: a tenth of what arrives.
+  expect(Math.abs(simulate({ ...scenario, fanOut }).healthy / 600 - 1)).toBeLessThan(0.05);
+});
+
+test("receivers that respond in turns slowly and at once are slow from their first slow response on", () => {
+  const turns = { ...scenario, slowShare: 0.1, slowMs: [10, 3_000] };
+  expect(simulate(turns).busy.slow).toBeGreaterThan(0);
+  expect(simulate({ ...turns, slowMs: [10, 1_000] }).busy.slow).toBe(0);
+});
+
 test("deliveries to slow receivers wait in lines from two seconds after their first request", () => {
   const slow = { ...scenario, slowShare: 0.05 };
   const { busy, p99Ms, waiting } = simulate(slow);

@@ -10,6 +10,7 @@ export const everyOption = {
   logRetention: RetentionDays.ONE_YEAR,
   throttle: { requestsPerSecond: 5_000, burst: 10_000 },
   deploysGradually: true,
+  eventPollers: 8,
   jwt: {
     secretArn: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf",
     secretKmsKeyArn: "arn:aws:kms:eu-west-1:111122223333:key/0000aaaa-12ab-34cd-56ef-1234567890ab",

@@ -22,7 +22,7 @@ const expected: Record<string, Expected> = {
     memoryMb: 512,
     consumes: ["deployment-webhooks-dev-deployment-events", 10, 50],
   },
-  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["deployment-webhooks-dev-deliveries", 10, 200] },
+  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["deployment-webhooks-dev-deliveries", 10, 300] },
   "attempts/send-slow": {
     timeoutSeconds: 60,
     memoryMb: 256,
@@ -92,6 +92,23 @@ test("Lambda logs platform lines only from level WARN", () => {
   for (const { Properties } of dev.all("AWS::Lambda::Function")) {
     expect(Properties.LoggingConfig.SystemLogLevel).toBe("WARN");
   }
+});
+
+test("with event pollers, a mapping has them instead of a maximum concurrency, of which each poller has ten", () => {
+  const every = new SynthesizedStack("everyOption");
+  const pollers = every.all("AWS::Lambda::EventSourceMapping").map(({ Properties }) => {
+    expect(Properties.ScalingConfig).toBeUndefined();
+    return [
+      every.target(Properties.EventSourceArn).Properties.QueueName,
+      ...[Properties.ProvisionedPollerConfig.MinimumPollers, Properties.ProvisionedPollerConfig.MaximumPollers],
+    ];
+  });
+  // 50 concurrent fan-outs would need five.
+  expect(pollers.sort()).toEqual([
+    ["deployment-webhooks-every-deliveries", 8, 30],
+    ["deployment-webhooks-every-deliveries-slow", 8, 10],
+    ["deployment-webhooks-every-deployment-events", 8, 8],
+  ]);
 });
 
 test("the consumer of a queue reports the messages that failed, and only those are received again", () => {

@@ -249,7 +249,7 @@ test("each worker has its trigger, timeout and memory", () => {
     },
     {
       file: "attempts/send",
-      trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
+      trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 300 },
       limits: "60 s, 256 MB",
     },
     {
