@@ -428,7 +428,7 @@ const receiverHeaders: { name: string; required?: boolean; description: string; 
     name: "webhook-signature",
     description:
       "Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is " +
-      "the part of the secret after `whsec_`, decoded from base64.",
+      "the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.",
     schema: { type: "string", pattern: "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=){0,3}$" },
   },
 ];

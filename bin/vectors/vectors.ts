@@ -41,6 +41,16 @@ const oldSecret = `whsec_${"fedcba9876543210".repeat(4)}`;
 const olderSecret = `whsec_${"00112233445566778899aabbccddeeff".repeat(2)}`;
 const foreignSecret = `whsec_${"deadbeef".repeat(8)}`;
 
+/** Secrets of imported webhooks, with and without a part after `whsec_` that is base64. */
+const imported: [name: string, secret: string, key: "base64" | "text"][] = [
+  ["text without whsec_", "0123456789abcdef".repeat(4), "text"],
+  ["text after whsec_ that is not base64", "whsec_old-platform.signing_key", "text"],
+  ["text after whsec_ of a length that base64 does not have", "whsec_0123456789abcdef0", "text"],
+  ["text beyond ASCII", "clé-de-signature-✓", "text"],
+  ["base64 with padding after whsec_", "whsec_b2xkIHBsYXRmb3Jt+/A=", "base64"],
+  ["base64 without padding after whsec_", "whsec_b2xkIHBsYXRmb3JtIQ", "base64"],
+];
+
 const event = (data: string) =>
   '{"event":"deploy.succeeded","project_id":"0198c2a4-7b1e-7c55-9f3d-2a6b8c4d0e11","deployment_id":"0198c2a4-9d02-7a10-8c44-51f0b7e6d322",' +
   `"timestamp":"2026-11-21T04:04:29.027Z","data":${data}}`;
@@ -153,6 +163,11 @@ const bothSchemes: Case[] = [
     error: "no_matching_signature",
     why: "none of the three secrets is known to the receiver",
   },
+  ...imported.map(([name, text]) => ({
+    name: `the secret of an imported webhook is ${name}`,
+    secrets: [text],
+    headers: signedHeaders({ signedWith: [text] }),
+  })),
   ...alterations(),
 ];
 
@@ -205,6 +220,12 @@ const standardScheme: Case[] = [
   {
     name: "a signature of an unknown version precedes the valid one",
     headers: withStandard(`v1a,${"A".repeat(86)}== ${goodStandard}`),
+  },
+  {
+    name: "the secret of an imported webhook has no whsec_, and the key is decoded from base64",
+    secrets: [afterPrefix],
+    error: "no_matching_signature",
+    why: "wrong key: only the part after whsec_ is decoded",
   },
   { name: "as old as the tolerance allows", now: SENT_AT + TOLERANCE_SECONDS },
   { name: "as far in the future as the tolerance allows", now: SENT_AT - TOLERANCE_SECONDS },
@@ -393,9 +414,10 @@ function vector(scheme: Vector["scheme"], { name, error, why, test, ...rest }: C
 }
 
 /** The keys derived from a secret, in hex, to compare with those that a receiver derives. */
-function keysOf(text: string) {
-  const standard = Buffer.from(text.slice("whsec_".length), "base64").toString("hex");
-  return { secret: text, body_key_hex: Buffer.from(text).toString("hex"), standard_key_hex: standard };
+function keysOf(text: string, key: "base64" | "text" = "base64") {
+  const standard = key === "text" ? Buffer.from(text) : Buffer.from(text.slice("whsec_".length), "base64");
+  const [body_key_hex, standard_key_hex] = [Buffer.from(text), standard].map((bytes) => bytes.toString("hex"));
+  return { secret: text, body_key_hex, standard_key_hex };
 }
 
 /** Returns the text of docs/vectors.json. */
@@ -404,7 +426,8 @@ export function vectorsText(): string {
     ...[...bothSchemes, ...standardScheme].map((each) => vector("standard", each)),
     ...[...bothSchemes, ...bodyScheme].map((each) => vector("body", each)),
   ];
-  const keys = [secret, oldSecret, olderSecret, foreignSecret].map(keysOf);
+  const keys = [secret, oldSecret, olderSecret, foreignSecret].map((each) => keysOf(each));
+  keys.push(...imported.map(([, text, key]) => keysOf(text, key)));
   const file = { about: "docs/receivers/README.md", tolerance_seconds: TOLERANCE_SECONDS, keys, vectors };
   const text = JSON.stringify(file, null, 2).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
   // The repository's formatter puts short arrays on one line.

@@ -41,10 +41,17 @@ export function bodySignature(body: string, secret: string): string {
   return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-/** Returns `v1,<base64>` over `id.timestamp.body`. The key is the base64-decoded part after `whsec_`. */
+/** A secret whose part after `whsec_` is base64, with or without padding: all that this service creates. */
+const ENCODED_SECRET = /^whsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)$/;
+
+/**
+ * Returns `v1,<base64>` over `id.timestamp.body`. The key is the base64-decoded part after `whsec_`. An imported secret without
+ * such a part is itself the key, as text.
+ */
 function standardSignature({ deliveryId, body }: SignedDelivery, timestamp: string, secret: string): string {
+  const encoded = ENCODED_SECRET.exec(secret)?.[1];
   // `createHmac` decodes the base64 key itself: 2 µs for a small body, instead of 12 µs with a key in a buffer.
-  const hmac = createHmac("sha256", secret.slice("whsec_".length), { encoding: "base64" });
+  const hmac = createHmac("sha256", encoded ?? secret, { encoding: encoded === undefined ? "utf8" : "base64" });
   return `v1,${hmac.update(`${deliveryId}.${timestamp}.${body}`).digest("base64")}`;
 }
 

@@ -164,7 +164,11 @@ describe("the test vectors", () => {
       // These packages accept only one secret.
       const accepts = (each: string) => {
         try {
-          new Webhook(each).verify(text, headers);
+          const { body_key_hex, standard_key_hex } = keys.find(({ secret: text }) => text === each) ?? {};
+          // How these packages accept a secret that is itself the key.
+          const isKey = standard_key_hex === body_key_hex;
+          const webhook = isKey ? new Webhook(Buffer.from(each), { format: "raw" }) : new Webhook(each);
+          webhook.verify(text, headers);
           return true;
         } catch {
           return false;
@@ -290,7 +294,7 @@ describe("verifyWebhook", () => {
     ["there is no body", { body: undefined }],
     ["there is no secret", { secret: undefined }],
     ["the secret is empty", { secret: "" }],
-    ["the secret has no prefix", { secret: secret.slice("whsec_".length) }],
+    ["the secret is shorter than any", { secret: "x".repeat(15) }],
     ["the secret is a prefix only", { secret: "whsec_" }],
     ["the secret has a newline at its end", { secret: `${secret}\n` }],
     ["there are no secrets", { secret: [] }],
@@ -317,7 +321,7 @@ describe("verifyWebhook", () => {
       const expected = secrets.flatMap((each) => {
         const at = new Date(1000 * Number(lower["webhook-timestamp"] ?? 0) || 0);
         const valid = signatureHeaders({ deliveryId: lower["webhook-id"] ?? "", at, body: text }, each);
-        return [each.slice("whsec_".length), valid["webhook-signature"], valid["X-Service-Signature"]];
+        return [each.replace(/^whsec_/, ""), valid["webhook-signature"], valid["X-Service-Signature"]];
       });
       for (const hidden of expected) expect(printed).not.toContain(hidden);
     }

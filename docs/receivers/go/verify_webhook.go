@@ -53,7 +53,7 @@ const (
 	Body
 )
 
-// Verifier verifies deliveries. Secrets are the webhook's secrets, including "whsec_"; one of them must match.
+// Verifier verifies deliveries. Secrets are the webhook's whole secrets, usually with "whsec_"; one of them must match.
 type Verifier struct {
 	Secrets []string
 	Scheme  Scheme
@@ -64,7 +64,7 @@ type Verifier struct {
 }
 
 var (
-	secretForm    = regexp.MustCompile(`^whsec_[A-Za-z0-9+/]+={0,2}$`)
+	encodedSecret = regexp.MustCompile(`^whsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)$`)
 	timestampForm = regexp.MustCompile(`^[0-9]{1,12}$`)
 	betweenV1     = regexp.MustCompile(`,?\s+`)
 	betweenSHA256 = regexp.MustCompile(`,\s*`)
@@ -76,8 +76,8 @@ func (v Verifier) Verify(body []byte, headers http.Header) (*Delivery, error) {
 		return nil, errors.New("webhook: no secret is set")
 	}
 	for _, secret := range v.Secrets {
-		if !secretForm.MatchString(secret) {
-			return nil, errors.New("webhook: a secret must be complete (whsec_…), without surrounding whitespace")
+		if len(secret) < 16 || strings.TrimSpace(secret) != secret {
+			return nil, errors.New("webhook: a secret must be complete (16 bytes or more), without surrounding whitespace")
 		}
 	}
 	verify := v.verifyStandard
@@ -95,7 +95,7 @@ func (v Verifier) Verify(body []byte, headers http.Header) (*Delivery, error) {
 	return delivery, nil
 }
 
-// Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64.
+// Standard Webhooks.
 func (v Verifier) verifyStandard(body []byte, headers http.Header) (string, error) {
 	id, timestamp, signature := header(headers, "webhook-id"), header(headers, "webhook-timestamp"), header(headers, "webhook-signature")
 	if id == "" || timestamp == "" || signature == "" {
@@ -109,15 +109,20 @@ func (v Verifier) verifyStandard(body []byte, headers http.Header) (string, erro
 	}
 	var expected []string
 	for _, secret := range v.Secrets {
-		encoded := strings.TrimRight(strings.TrimPrefix(secret, "whsec_"), "=")
-		key, err := base64.RawStdEncoding.DecodeString(encoded)
-		if err != nil {
-			return "", errors.New("webhook: the part of a secret after whsec_ must be base64")
-		}
-		digest := sign(key, []byte(id+"."+timestamp+"."), body)
+		digest := sign(standardKey(secret), []byte(id+"."+timestamp+"."), body)
 		expected = append(expected, "v1,"+base64.StdEncoding.EncodeToString(digest))
 	}
 	return id, requireMatch(expected, betweenV1.Split(signature, -1))
+}
+
+// The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text.
+func standardKey(secret string) []byte {
+	if encoded := encodedSecret.FindStringSubmatch(secret); encoded != nil {
+		if key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded[1], "=")); err == nil {
+			return key
+		}
+	}
+	return []byte(secret)
 }
 
 func (v Verifier) checkAge(timestamp string) error {

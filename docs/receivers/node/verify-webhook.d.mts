@@ -100,7 +100,7 @@ export type Options = {
      */
     headers: object;
     /**
-     * The webhook's secret, including `whsec_`, or several, of which one must match.
+     * The webhook's whole secret, usually with `whsec_`, or several, of which one must match.
      */
     secret: string | string[];
     /**

@@ -37,7 +37,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * @typedef {object} Options
  * @property {string | Uint8Array | ArrayBuffer} body The raw body, not parsed and serialized again.
  * @property {object} headers `Headers`, or an object or array of names and values, in any case.
- * @property {string | string[]} secret The webhook's secret, including `whsec_`, or several, of which one must match.
+ * @property {string | string[]} secret The webhook's whole secret, usually with `whsec_`, or several, of which one must match.
  * @property {"standard" | "body"} [scheme] `"standard"`: `webhook-signature`, which covers id, time and body. `"body"`:
  *   `X-Service-Signature`, which covers only the body, so that a replayed delivery always verifies. There is no fallback
  *   from one to the other: an attacker who replays a delivery would leave out the stronger signature.
@@ -89,7 +89,7 @@ export function verifyWebhook({
     throw new WebhookVerificationError("invalid_payload");
   }
 
-  /** Standard Webhooks. The key is the part of the secret after `whsec_`, decoded from base64. */
+  /** Standard Webhooks. */
   function verifyStandard() {
     const id = required("webhook-id");
     const timestamp = required("webhook-timestamp");
@@ -100,7 +100,7 @@ export function verifyWebhook({
     if (!(ageSeconds <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_old");
     if (!(ageSeconds >= -toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_new");
     const expected = secrets.map((each) => {
-      const hmac = createHmac("sha256", Buffer.from(each.slice("whsec_".length), "base64"));
+      const hmac = createHmac("sha256", standardKey(each));
       return `v1,${hmac.update(`${id}.${timestamp}.`).update(bytes).digest("base64")}`;
     });
     requireMatch(expected, signature.split(/,?\s+/));
@@ -121,6 +121,15 @@ export function verifyWebhook({
     if (!value) throw new WebhookVerificationError("missing_header");
     return value;
   }
+}
+
+/**
+ * The key is the part of the secret after `whsec_`, decoded from base64. Any other secret is the key itself, as text.
+ * @param {string} secret
+ */
+function standardKey(secret) {
+  const encoded = /^whsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)$/.exec(secret)?.[1];
+  return encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, "base64");
 }
 
 /**
@@ -150,10 +159,10 @@ function bytesOf(body) {
 function secretsOf(secret) {
   const secrets = Array.isArray(secret) ? secret : [secret];
   const isSecret = (/** @type {unknown} */ each) =>
-    typeof each === "string" && /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(each);
+    typeof each === "string" && each === each.trim() && Buffer.byteLength(each) >= 16;
   if (secrets.length > 0 && secrets.every(isSecret)) return secrets;
   throw new TypeError(
-    "secret must be the complete secret (whsec_…) without surrounding whitespace, or an array of secrets",
+    "secret must be the complete secret (16 bytes or more) without surrounding whitespace, or an array of secrets",
   );
 }
 

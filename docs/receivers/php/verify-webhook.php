@@ -12,7 +12,8 @@ final class WebhookVerificationError extends Exception
 /**
  * @param string          $body    the raw body: file_get_contents('php://input')
  * @param array           $headers names and values, in any case: getallheaders(), or $_SERVER
- * @param string|string[] $secrets the webhook's secret, including "whsec_", or a list, of which one must match
+ * @param string|string[] $secrets the webhook's whole secret, usually with "whsec_", or a list, of which one
+ *                                 must match
  * @param string          $scheme  "standard" is webhook-signature, which covers id, time and body. "body" is
  *                                 X-Service-Signature, which covers only the body, so that a replayed delivery always
  *                                 verifies; the id is then the SHA-256 of the body.
@@ -33,8 +34,8 @@ function verify_webhook(
 ): array {
     $secrets = (array) $secrets;
     foreach ($secrets ?: [''] as $secret) {
-        if (!is_string($secret) || !preg_match('~\Awhsec_[A-Za-z0-9+/]+={0,2}\z~', $secret)) {
-            throw new InvalidArgumentException('secrets must be complete (whsec_…), without surrounding whitespace');
+        if (!is_string($secret) || strlen($secret) < 16 || trim($secret) !== $secret) {
+            throw new InvalidArgumentException('secrets must be complete (16 bytes or more), without surrounding whitespace');
         }
     }
     $given = [];
@@ -54,7 +55,7 @@ function verify_webhook(
     return ['id' => $id, 'payload' => $payload];
 }
 
-/** Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64. */
+/** Standard Webhooks. */
 function verify_standard_webhook(string $body, array $headers, array $secrets, int $toleranceSeconds, int $now): string
 {
     $id = required_webhook_header($headers, 'webhook-id');
@@ -71,11 +72,21 @@ function verify_standard_webhook(string $body, array $headers, array $secrets, i
         throw new WebhookVerificationError('timestamp_too_new');
     }
     $expected = array_map(function (string $secret) use ($id, $timestamp, $body): string {
-        $key = base64_decode(substr($secret, strlen('whsec_')));
-        return 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", $key, true));
+        return 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", standard_webhook_key($secret), true));
     }, $secrets);
     require_webhook_match($expected, preg_split('/,?\s+/', $signature));
     return $id;
+}
+
+/** The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text. */
+function standard_webhook_key(string $secret): string
+{
+    $isEncoded = preg_match(
+        '~\Awhsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)\z~',
+        $secret,
+        $parts
+    );
+    return $isEncoded ? base64_decode($parts[1]) : $secret;
 }
 
 /** The key is the whole secret as text. */

@@ -21,7 +21,7 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
     Returns (id, payload): an id that is the same for every attempt of a delivery, and the parsed body.
 
     body: the raw body, in bytes. headers: a mapping of names to values, in any case.
-    secrets: the webhook's secret, including "whsec_", or a list, of which one must match. now: Unix time in seconds.
+    secrets: the webhook's whole secret, usually with "whsec_", or a list, of which one must match. now: Unix time in seconds.
     scheme: "standard" is webhook-signature, which covers id, time and body. "body" is X-Service-Signature, which covers
     only the body, so that a replayed delivery always verifies; the id is then the SHA-256 of the body.
     Raises WebhookVerificationError, or TypeError or ValueError when an argument is not valid.
@@ -31,8 +31,8 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
     if secrets is None:
         raise TypeError("secrets must be the webhook's secret, or a list of secrets, but it is None: is the setting missing?")
     secrets = [secrets] if isinstance(secrets, str) else list(secrets)
-    if not secrets or not all(re.fullmatch("whsec_[A-Za-z0-9+/]+={0,2}", secret) for secret in secrets):
-        raise ValueError("secrets must be complete (whsec_…), without surrounding whitespace")
+    if not secrets or not all(len(_bytes(secret)) >= 16 and secret == secret.strip() for secret in secrets):
+        raise ValueError("secrets must be complete (16 bytes or more), without surrounding whitespace")
     given = {name.lower(): value for name, value in headers.items()}
     if scheme == "standard":
         delivery_id = _verify_standard(body, given, secrets, tolerance_seconds, time.time() if now is None else now)
@@ -47,7 +47,7 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
 
 
 def _verify_standard(body, headers, secrets, tolerance_seconds, now):
-    """Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64."""
+    """Standard Webhooks."""
     delivery_id = _required(headers, "webhook-id")
     timestamp = _required(headers, "webhook-timestamp")
     signature = _required(headers, "webhook-signature")
@@ -59,10 +59,15 @@ def _verify_standard(body, headers, secrets, tolerance_seconds, now):
     if age < -tolerance_seconds:
         raise WebhookVerificationError("timestamp_too_new")
     signed = _bytes(f"{delivery_id}.{timestamp}.") + body
-    keys = [base64.b64decode(secret[len("whsec_") :] + "==") for secret in secrets]
-    digests = [hmac.new(key, signed, hashlib.sha256).digest() for key in keys]
+    digests = [hmac.new(_standard_key(secret), signed, hashlib.sha256).digest() for secret in secrets]
     _require_match(["v1," + base64.b64encode(digest).decode() for digest in digests], re.split(r",?\s+", signature))
     return delivery_id
+
+
+def _standard_key(secret):
+    """The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text."""
+    encoded = re.fullmatch("whsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)", secret)
+    return base64.b64decode(encoded[1] + "==") if encoded else secret.encode()
 
 
 def _verify_body(body, headers, secrets):

@@ -20,7 +20,7 @@ module PlatformWebhook
   # Returns [id, payload]: an id that is the same for every attempt of a delivery, and the parsed body.
   #
   # body: the raw body, a String. headers: a Hash of names and values, in any case, or the Rack environment.
-  # secrets: the webhook's secret, including "whsec_", or a list, of which one must match. now: Unix time in seconds.
+  # secrets: the webhook's whole secret, usually with "whsec_", or a list, of which one must match. now: Unix time in seconds.
   # scheme: :standard is webhook-signature, which covers id, time and body. :body is X-Service-Signature, which covers only
   # the body, so that a replayed delivery always verifies; the id is then the SHA-256 of the body.
   # Raises VerificationError, or ArgumentError when an argument is not valid.
@@ -28,8 +28,8 @@ module PlatformWebhook
     raise ArgumentError, "body must be the raw body: verify it before it is parsed" unless body.is_a?(String)
 
     secrets = Array(secrets)
-    unless secrets.any? && secrets.all? { |secret| secret.match?(%r{\Awhsec_[A-Za-z0-9+/]+={0,2}\z}) }
-      raise ArgumentError, "secrets must be complete (whsec_…), without surrounding whitespace"
+    unless secrets.any? && secrets.all? { |secret| secret.bytesize >= 16 && secret == secret.strip }
+      raise ArgumentError, "secrets must be complete (16 bytes or more), without surrounding whitespace"
     end
 
     bytes = body.b
@@ -43,7 +43,7 @@ module PlatformWebhook
     [id, parse(bytes)]
   end
 
-  # Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64.
+  # Standard Webhooks.
   def verify_standard(bytes, headers, secrets, tolerance_seconds, now)
     id = required(headers, "webhook-id")
     timestamp = required(headers, "webhook-timestamp")
@@ -56,11 +56,16 @@ module PlatformWebhook
 
     signed = "#{id}.#{timestamp}.".b + bytes
     expected = secrets.map do |secret|
-      key = secret.delete_prefix("whsec_").unpack1("m")
-      "v1,#{[OpenSSL::HMAC.digest("SHA256", key, signed)].pack("m0")}"
+      "v1,#{[OpenSSL::HMAC.digest("SHA256", standard_key(secret), signed)].pack("m0")}"
     end
     require_match(expected, signature.split(/,?\s+/))
     id
+  end
+
+  # The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text.
+  def standard_key(secret)
+    encoded = secret[%r{\Awhsec_((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)\z}, 1]
+    encoded ? encoded.unpack1("m") : secret
   end
 
   # The key is the whole secret as text.

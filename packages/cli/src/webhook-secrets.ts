@@ -29,9 +29,6 @@ export function readSecrets({ secret = [], secretFile }: SecretOptions, env = pr
   return (env.SVC_WEBHOOK_SECRET ?? "").split(/[,\n]/).filter((text) => text.trim() !== "");
 }
 
-/** As the service creates them. */
-const SECRET = /^whsec_[0-9a-f]{64}$/;
-
 /**
  * Checks secrets before anything is received with them. `verify` does not: it explains what is wrong with one.
  * @returns the secrets
@@ -39,25 +36,25 @@ const SECRET = /^whsec_[0-9a-f]{64}$/;
  */
 export function checkSecrets(secrets: string[]): string[] {
   for (const [index, secret] of secrets.entries()) {
-    if (SECRET.test(secret)) continue;
+    const mistake = mistakeIn(secret);
+    if (mistake === undefined) continue;
     const which = secrets.length === 1 ? "The signing secret" : `Signing secret ${index + 1} of ${secrets.length}`;
     throw usageError(
-      `${which} ${mistakeIn(secret)}.`,
+      `${which} ${mistake}.`,
       "It was shown when the webhook was created. Create a new one: svc webhooks rotate",
     );
   }
   return secrets;
 }
 
-function mistakeIn(secret: string): string {
+/** One that was imported with its webhook can be any text of 16 to 256 bytes. */
+function mistakeIn(secret: string): string | undefined {
   const trimmed = secret.trim().replaceAll(/^["']|["']$/g, "");
-  if (SECRET.test(trimmed)) return "has quotes or white space around it";
-  if (SECRET.test(`whsec_${trimmed}`)) return "lacks its prefix whsec_";
-  if (/^svc_/.test(trimmed)) return "is an API key";
-  if (/^eyJ/.test(trimmed)) return "is a JWT";
-  return trimmed.startsWith("whsec_")
-    ? "is cut off or altered: 64 hexadecimal digits follow whsec_"
-    : "does not start with whsec_";
+  if (trimmed !== secret) return "has quotes or white space around it";
+  if (/^svc_/.test(secret)) return "is an API key";
+  if (/^eyJ/.test(secret)) return "is a JWT";
+  const bytes = Buffer.byteLength(secret);
+  return bytes < 16 || bytes > 256 ? "is cut off, or is another text: it has 16 to 256 bytes" : undefined;
 }
 
 /** Asks for a secret if none is given. @throws CommandError when stdin is not a terminal */

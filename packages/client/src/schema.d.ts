@@ -5359,7 +5359,7 @@ export interface operations {
          */
         "webhook-timestamp": string;
         /**
-         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
          * @example v1,6cKoP92+jgfw51sm2qqiqQKHVKrOIGoHvNaJlki2zM8= v1,aM3SAaekAvsHEsAdnEC99yQfvmwGv7EkNKVJUmbaHKc=
          */
         "webhook-signature": string;
@@ -5453,7 +5453,7 @@ export interface operations {
          */
         "webhook-timestamp": string;
         /**
-         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
          * @example v1,VsPGdnvMH3myfip8td0MY1XmJ3zCWdkmljvQLmer4TA= v1,hDZIo4Hm25pQQPedg97UkMP/kJSouXoUM6QE6JJm9lg=
          */
         "webhook-signature": string;
@@ -5550,7 +5550,7 @@ export interface operations {
          */
         "webhook-timestamp": string;
         /**
-         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
          * @example v1,cLKHY3Gu7ztfqH2KJyomuTVO06ZBCG4jSfy2VP08RIc= v1,IEg1dP7ZIYMFliAO/4quVH+bnWVTGnWQgrSSrPuNM0c=
          */
         "webhook-signature": string;
@@ -5646,7 +5646,7 @@ export interface operations {
          */
         "webhook-timestamp": string;
         /**
-         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
          * @example v1,r3Z1bk3ZY4/B9Vp3ea65rMlIGDnbLryvbNJL2BIYn3E= v1,sCmhNrPQp4Nu4mvyrFn72VCZ+uDkWEa9UIv28pdUWO0=
          */
         "webhook-signature": string;
@@ -5746,7 +5746,7 @@ export interface operations {
          */
         "webhook-timestamp": string;
         /**
-         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
          * @example v1,ygLhzWKLMyJBl0wmmaVNm2F7DsPsN3AEmx+AJfeTKaY= v1,zaFuKqdONhmEtuDg2ZfKPuIdw+uBIovMGI2inc4Mke4=
          */
         "webhook-signature": string;

@@ -34,7 +34,14 @@ export function curlOf(url: string, delivery: Pick<DeliveryWithAttempts, "id" | 
 #   export WEBHOOK_SECRET=whsec_…
 body=${quoted(bodyOf(delivery))}
 timestamp=$(date +%s)
-key=$(printf %s "\${WEBHOOK_SECRET#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \\n')
+in_hex() { od -An -v -tx1 | tr -d ' \\n'; }
+part=\${WEBHOOK_SECRET#whsec_}
+while [ $((\${#part} % 4)) -ne 0 ]; do part=$part=; done
+# An imported secret without base64 after whsec_ is itself the key.
+if printf '%s\\n' "$WEBHOOK_SECRET" | grep -Eq '^whsec_([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?$'
+then key=$(printf %s "$part" | openssl base64 -d -A | in_hex)
+else key=$(printf %s "$WEBHOOK_SECRET" | in_hex)
+fi
 body_signature=$(printf %s "$body" | openssl dgst -sha256 -hmac "$WEBHOOK_SECRET" | sed 's/^.* //')
 signature=$(printf %s "${delivery.id}.$timestamp.$body" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | openssl base64 -A)
 printf %s "$body" | curl --include --request POST ${quoted(url)} \\

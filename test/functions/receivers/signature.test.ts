@@ -51,6 +51,15 @@ describe("webhook-signature", () => {
     expect(verify(current, signatureHeaders(delivery(), current))).toEqual(JSON.parse(body));
   });
 
+  test.each([
+    ["base64 after whsec_", "whsec_b2xkIHBsYXRmb3Jt+/A=", {}],
+    ["base64 without padding after whsec_", "whsec_b2xkIHBsYXRmb3JtIQ", {}],
+    ["text after whsec_", "whsec_old-platform.signing_key", { format: "raw" } as const],
+    ["text without whsec_", "0123456789abcdef".repeat(4), { format: "raw" } as const],
+  ])("is accepted by the Standard Webhooks library with an imported secret of %s", (_, secret, options) => {
+    expect(new Webhook(secret, options).verify(body, signatureHeaders(delivery(), secret))).toEqual(JSON.parse(body));
+  });
+
   test("covers the id, the time and every byte of the body", () => {
     const headers = signatureHeaders(delivery(), current);
     const earlier = String(Number(headers["webhook-timestamp"]) - 1);

@@ -139,7 +139,7 @@ test.each([
 
 const secret = `whsec_${"0".repeat(64)}`;
 test.each<[string[], string]>([
-  [["listen", "--secret", "whsec_1"], "The signing secret is cut off or altered"],
+  [["listen", "--secret", "whsec_1"], "The signing secret is cut off"],
   [["listen", "--secret", secret], "A secret has no use without --forward"],
   [["listen", "--status", "500"], "--status needs --port."],
   [["listen", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
@@ -151,7 +151,7 @@ test.each<[string[], string]>([
   [["trigger", "deploy.failed", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--webhook", "0193"], "Pass --forward or --webhook"],
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--project", "shop"], "--project must be an id"],
-  [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--secret", "x"], "does not start with whsec_"],
+  [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--secret", "x"], "is cut off, or is another text"],
   [["deliveries", "list", "--deployment", "0193"], "0193 is not a valid deployment id."],
   [["deliveries", "list", "--until", "tomorrow"], "--until must be an ISO 8601 time"],
 ])("%j is rejected before a request is made", async (args, message) => {

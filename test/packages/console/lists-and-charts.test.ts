@@ -82,31 +82,37 @@ describe("the request of an attempt", () => {
     });
   });
 
-  needs("openssl").test("copied as curl sends the unchanged body with valid signatures", () => {
-    const folder = mkdtempSync(join(tmpdir(), "curl-"));
-    try {
-      // Records its arguments and its input in place of sending them.
-      writeFileSync(join(folder, "curl"), '#!/bin/sh\nprintf "%s\\n" "$@" > "$OUT/args"\ncat > "$OUT/body"\n');
-      chmodSync(join(folder, "curl"), 0o755);
-      const secret = `whsec_${"0123456789abcdef".repeat(4)}`;
-      const url = "https://example.com/it's?a=$b&c";
-      const env = { ...process.env, PATH: `${folder}:${process.env.PATH}`, OUT: folder, WEBHOOK_SECRET: secret };
-      execFileSync("/bin/sh", ["-eu", "-c", curlOf(url, delivery)], { env });
-      const args = readFileSync(join(folder, "args"), "utf8").split("\n");
-      const headers = new Map(
-        args.filter((arg) => arg.includes(": ")).map((arg) => arg.split(": ") as [string, string]),
-      );
-      const body = readFileSync(join(folder, "body"), "utf8");
-      expect(body).toBe(JSON.stringify(delivery.payload));
-      expect(body).toBe(bodyOf(delivery));
-      expect(args).toContain(url);
-      const at = new Date(Number(headers.get("webhook-timestamp")) * 1000);
-      expect(Math.abs(at.getTime() - Date.now())).toBeLessThan(60_000);
-      expect(Object.fromEntries(headers)).toMatchObject(signatureHeaders({ deliveryId: id, at, body }, secret));
-      expect(headers.get("X-Service-Event")).toBe("deploy.failed");
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+  needs("openssl").describe("copied as curl", () => {
+    test.each([
+      ["of this service", `whsec_${"0123456789abcdef".repeat(4)}`],
+      ["that was imported, with base64 without padding", "whsec_b2xkIHBsYXRmb3JtIQ"],
+      ["that was imported, with text after whsec_", "whsec_old-platform.signing_key"],
+      ["that was imported, with text that could be base64", "0123456789abcdef".repeat(4)],
+    ])("sends the unchanged body with valid signatures, with a secret %s", (_, secret) => {
+      const folder = mkdtempSync(join(tmpdir(), "curl-"));
+      try {
+        // Records its arguments and its input in place of sending them.
+        writeFileSync(join(folder, "curl"), '#!/bin/sh\nprintf "%s\\n" "$@" > "$OUT/args"\ncat > "$OUT/body"\n');
+        chmodSync(join(folder, "curl"), 0o755);
+        const url = "https://example.com/it's?a=$b&c";
+        const env = { ...process.env, PATH: `${folder}:${process.env.PATH}`, OUT: folder, WEBHOOK_SECRET: secret };
+        execFileSync("/bin/sh", ["-eu", "-c", curlOf(url, delivery)], { env });
+        const args = readFileSync(join(folder, "args"), "utf8").split("\n");
+        const headers = new Map(
+          args.filter((arg) => arg.includes(": ")).map((arg) => arg.split(": ") as [string, string]),
+        );
+        const body = readFileSync(join(folder, "body"), "utf8");
+        expect(body).toBe(JSON.stringify(delivery.payload));
+        expect(body).toBe(bodyOf(delivery));
+        expect(args).toContain(url);
+        const at = new Date(Number(headers.get("webhook-timestamp")) * 1000);
+        expect(Math.abs(at.getTime() - Date.now())).toBeLessThan(60_000);
+        expect(Object.fromEntries(headers)).toMatchObject(signatureHeaders({ deliveryId: id, at, body }, secret));
+        expect(headers.get("X-Service-Event")).toBe("deploy.failed");
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
   });
 });
 

@@ -43,6 +43,15 @@ export const fromLatin1 = (text: string): Bytes =>
 
 export const toBase64 = (bytes: Bytes): string => btoa(toLatin1(bytes));
 
+/** A secret whose part after `whsec_` is base64, with or without padding. */
+const ENCODED_SECRET = /^whsec_(?=.)((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?)$/;
+
+/** Returns the key of `webhook-signature`: the decoded part after `whsec_`, or the bytes of a secret that has no such part. */
+export function standardKey(secret: string): Bytes {
+  const encoded = ENCODED_SECRET.exec(secret)?.[1];
+  return encoded === undefined ? fromText(secret) : fromBase64(encoded);
+}
+
 /** Decodes base64 or base64url up to the padding, and skips other characters. */
 export function fromBase64(text: string): Bytes {
   const [digits = ""] = text.replaceAll("-", "+").replaceAll("_", "/").split("=");

@@ -1,4 +1,4 @@
-import { type Bytes, concat, fromBase64, fromText, toBase64, toHex } from "./bytes.ts";
+import { type Bytes, concat, fromText, standardKey, toBase64, toHex } from "./bytes.ts";
 import { hmac } from "./hashes.ts";
 
 /*
@@ -39,7 +39,7 @@ export const serviceSignature: Scheme = {
 export const standardWebhooks: Scheme = {
   header: "webhook-signature",
   split: (value) => value.split(" ").filter((part) => part !== ""),
-  key: (secret) => fromBase64(secret.replace(/^whsec_/, "")),
+  key: standardKey,
   content: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}.`, body),
   encode: (mac) => `v1,${toBase64(mac)}`,
 };
