@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { change } from "../deliveries/change-delivery.ts";
 import type { Delivery } from "../deliveries/delivery.ts";
+import { shadowed } from "../deliveries/delivery-transitions.ts";
+import { log } from "../platform/log.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
 import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
@@ -31,10 +34,10 @@ export async function readCurrent(keys: AttemptKeys) {
 }
 
 /**
- * Sends a delivery and records the outcome.
+ * Sends a delivery and records the outcome. That of a webhook in shadow mode is recorded and not sent.
  * @param basis the delivery as it was read; without a version, it has no row
  * @param visit of the worker that sends it; absent when its message carries it
- * @returns whether the receiver accepted it
+ * @returns false when the receiver did not accept it
  */
 export async function makeAttempt(
   basis: Delivery,
@@ -43,11 +46,16 @@ export async function makeAttempt(
   visit?: Visit,
 ): Promise<boolean> {
   const at = new Date();
-  const outcome = await whileWaiting(
-    receivers.post(webhook.url, deliveryHeaders(basis, signersOf(secrets, at), at), basis.body),
-    () => markSlow(webhook),
-  );
+  const headers = deliveryHeaders(basis, signersOf(secrets, at), at);
   const row = basis.version === undefined ? undefined : basis;
+  // Decided here, not in fan-out: what is in a queue at the switch would be sent in shadow mode, or lost after it. It is no attempt,
+  // which would claim a request that no receiver saw, and not held, which a recovery would send after the switch.
+  if (webhook.mode === "shadow") {
+    await change(basis, shadowed(basis, { at: at.toISOString(), headers }), row);
+    log.info("delivery shadowed", { delivery_id: basis.id, event: basis.event });
+    return true;
+  }
+  const outcome = await whileWaiting(receivers.post(webhook.url, headers, basis.body), () => markSlow(webhook));
   const attempt = toAttempt(basis, at, outcome);
   await recordAttempt({ basis, row, webhook, attempt, retryAfter: outcome.retryAfter }, visit);
   // A connection that is refused at once does not show that the receiver responds fast.

@@ -62,7 +62,9 @@ export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
     trigger: attempt.trigger,
     hint: failureHint(attempt) ?? null,
   }));
-  return { ...toListItem(delivery, webhook, now), payload: parseJsonExactly(delivery.body), attempts };
+  const { body, shadow } = delivery;
+  const item = toListItem(delivery, webhook, now);
+  return { ...item, payload: parseJsonExactly(body), attempts, ...(shadow && { shadow }) };
 }
 
 const listRange = "must be later than since";

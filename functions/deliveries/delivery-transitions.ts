@@ -1,5 +1,13 @@
 import type { Place } from "./backlog-store.ts";
-import { type Attempt, type Delivery, type DeliveryStatus, expiresAt, MAX_ATTEMPTS, withAttempt } from "./delivery.ts";
+import {
+  type Attempt,
+  type Delivery,
+  type DeliveryStatus,
+  expiresAt,
+  MAX_ATTEMPTS,
+  type ShadowedRequest,
+  withAttempt,
+} from "./delivery.ts";
 
 /*
  * What can happen to the row of a delivery. Pure functions: `change` (change-delivery.ts) applies them to the row as it is
@@ -89,6 +97,19 @@ export function effectOf(row: Delivery | undefined, basis: Delivery): "decisive"
   if (isOpen && row.requested_at !== basis.requested_at) return "requested";
   return row.status === "pending" && row.attempt_count === basis.attempt_count ? "decisive" : "overtaken";
 }
+
+/**
+ * The webhook is in shadow mode: what would have been sent is in the row, which waits no longer.
+ * @param basis the delivery as it was read
+ */
+export const shadowed =
+  (basis: Delivery, shadow: ShadowedRequest): Transition =>
+  (row) => {
+    // A row that existed and does not any more has expired.
+    const isExpired = !row && basis.version !== undefined;
+    if (isExpired || effectOf(row, basis) !== "decisive") return undefined;
+    return { ...withoutPlan(row ?? basis), status: "shadowed", shadow };
+  };
 
 /**
  * Adds an attempt to the row.

@@ -9,8 +9,9 @@ import type { Webhook } from "../webhooks/webhook.ts";
  * - `failed`: the last attempt failed, and no retry follows.
  * - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due.
  * - `cancelled`: the webhook was deleted before the delivery succeeded.
+ * - `shadowed`: the webhook was in shadow mode when the next attempt was due. Only a redelivery sends it.
  */
-export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled"] as const;
+export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** Why an attempt is made: by the retry schedule, or by a request of a user. */
@@ -38,6 +39,8 @@ export interface Delivery {
   test?: boolean;
   attempt_count: number;
   attempts?: Attempt[];
+  /** The last request that was not sent because the webhook was in shadow mode; absent when there was none. */
+  shadow?: ShadowedRequest;
   /** Why the next attempt is made; absent for `schedule`. */
   trigger?: Trigger;
   /** When a user last requested an attempt by a redelivery or a recovery; absent when no one did. */
@@ -52,6 +55,13 @@ export interface Delivery {
   version?: string;
   /** Expiry time in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
+}
+
+export interface ShadowedRequest {
+  /** When it would have been sent. */
+  at: string;
+  /** With the signatures, without those of HTTP itself. */
+  headers: Record<string, string>;
 }
 
 export interface Attempt {

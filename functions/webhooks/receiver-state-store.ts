@@ -16,11 +16,12 @@ import { webhookAudit, webhookKey } from "./webhook-store.ts";
 /* What senders write about the receiver of a webhook: it fails, it is slow, it is probed, it is disabled. */
 
 /**
- * Records the time of the first failure after a success, unless it is set already or the URL has changed.
+ * Records the time of the first failure after a success, unless it is set already, the URL has changed, or the webhook is in
+ * shadow mode by now: no success would end it there.
  * @param error the failure; absent = not known
  */
 export function markFailing(webhook: Webhook, at: string, error?: FailedAttempt): Promise<boolean> {
-  const condition = when`attribute_not_exists(failing_since) AND #url = ${webhook.url}`;
+  const condition = when`attribute_not_exists(failing_since) AND attribute_not_exists(#mode) AND #url = ${webhook.url}`;
   return changeOnce(webhook, { failing_since: at, last_error: error }, condition);
 }
 

@@ -10,7 +10,14 @@ import { ApiError } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
 import { failureState } from "./circuit-breaker.ts";
 import { projectSuspended } from "./suspension.ts";
-import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, named, type Webhook, type WebhookPatch } from "./webhook.ts";
+import {
+  type DisabledReason,
+  inMode,
+  MAX_WEBHOOKS_PER_PROJECT,
+  named,
+  type Webhook,
+  type WebhookPatch,
+} from "./webhook.ts";
 import { disabledNotification, NO_ATTEMPT, plannedDeletes } from "./webhook-notification-store.ts";
 
 export const webhookKey = (project_id: string, id: string) => ({
@@ -43,7 +50,7 @@ export async function insert(
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const { url, events } = webhook;
-  const details = { url: recognizable(url), ...named(webhook), events };
+  const details = { url: recognizable(url), ...named(webhook), events, ...inMode(webhook) };
   const limit = MAX_WEBHOOKS_PER_PROJECT;
   const onFull = (cause: ConditionsFailedError) =>
     cause.stored.counter?.suspended_at === undefined
@@ -98,8 +105,8 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
 }
 
 /**
- * Changes the given fields of a webhook. Enabling a disabled webhook clears the reason for disabling; that or another
- * URL clears the failure state. The same URL, or enabling an enabled webhook, does not: it would close the circuit to a
+ * Changes the given fields of a webhook. Enabling a disabled webhook clears the reason for disabling; that, another URL
+ * or another mode clears the failure state. The same URL, or enabling an enabled webhook, does not: it would close the circuit to a
  * receiver that is down. Disabling a disabled webhook keeps its time and reason, and notifies no one again.
  * @param at time of the change in ISO 8601
  * @param by absent = the platform
@@ -130,9 +137,10 @@ const MAX_RACES = 10;
  */
 async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by: Actor): Promise<boolean> {
   const { project_id, id } = before;
-  const { url, name, events, enabled } = patch;
+  const { url, name, events, enabled, mode } = patch;
   const isDisabled = before.disabled_at !== undefined;
   const hasOtherUrl = url !== undefined && url !== before.url;
+  const hasOtherMode = mode !== undefined && mode !== (before.mode ?? "live");
   const notifiedAt = enabled === false && !isDisabled ? disabledNotificationTime(before, new Date(at)) : undefined;
   const change = changing({
     set: {
@@ -140,6 +148,7 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
       url,
       name: name ?? undefined,
       events,
+      ...inMode(patch),
       ...(enabled === false && {
         disabled_at: before.disabled_at ?? at,
         disabled_reason: before.disabled_reason ?? ("manual" satisfies DisabledReason),
@@ -149,8 +158,9 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
     remove: [
       ...(name === null ? ["name"] : []),
       ...(enabled ? ["disabled_at", "disabled_reason"] : []),
-      // The failure state belongs to the receiver at the old URL.
-      ...(hasOtherUrl || (enabled && isDisabled) ? failureState : []),
+      ...(mode === "live" ? ["mode"] : []),
+      // The failure state belongs to the receiver at the old URL, and to the time before nothing was sent.
+      ...(hasOtherUrl || hasOtherMode || (enabled && isDisabled) ? failureState : []),
       ...(hasOtherUrl ? ["slow_since"] : []),
     ],
     when: allOf(

@@ -14,6 +14,8 @@ export interface Webhook {
   name?: string;
   events: WebhookEventName[];
   created_at: string;
+  /** `shadow`: its deliveries are signed and logged, and not sent. Absent = live. */
+  mode?: "shadow";
   /** Time of disabling; absent = enabled. */
   disabled_at?: string;
   disabled_reason?: DisabledReason;
@@ -71,9 +73,12 @@ const receiverUrl = (allowed: Cidr[]) =>
     z.transform(normalizedUrl),
   );
 
+export const webhookModes = ["live", "shadow"] as const;
+const mode = z.optional(z.enum(webhookModes, "must be live or shadow"));
+
 /** @param allowed private address ranges that the operator allowed for local use */
 export const webhookInput = (allowed: Cidr[]) =>
-  fields({ url: receiverUrl(allowed), name: z.optional(displayName), events: eventList });
+  fields({ url: receiverUrl(allowed), name: z.optional(displayName), events: eventList, mode });
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
 /** The fields of a webhook that a user can change; at least one is required. */
@@ -84,7 +89,8 @@ export const webhookPatch = (allowed: Cidr[]) =>
     name: z.optional(z.nullable(displayName)),
     events: z.optional(eventList),
     enabled: z.optional(z.boolean("must be true or false")),
-  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events or enabled"));
+    mode,
+  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events, enabled or mode"));
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 /** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
@@ -100,13 +106,14 @@ export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
  * @param random `WEBHOOK_RANDOM_BYTES` bytes
  */
 export function createWebhook(
-  { url, name, events }: WebhookInput,
+  { url, name, events, mode }: WebhookInput,
   project_id: string,
   now: Date,
   random: Buffer,
 ): { webhook: Webhook; secret: string } {
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
-  const webhook = { id, project_id, url, ...named({ name }), events, created_at: now.toISOString() };
+  const created_at = now.toISOString();
+  const webhook = { id, project_id, url, ...named({ name }), events, created_at, ...inMode({ mode }) };
   return { webhook, secret: generateSecret(random) };
 }
 
@@ -118,6 +125,11 @@ export const generateSecret = (random: Buffer): string => `whsec_${random.subarr
 
 /** Returns the name of a webhook as a field, if it has one. */
 export const named = ({ name }: { name?: string | undefined }) => ({ ...(name !== undefined && { name }) });
+
+/** Returns the mode of a webhook as a field, if it is not live. */
+export const inMode = ({ mode }: { mode?: (typeof webhookModes)[number] | undefined }) => ({
+  ...(mode === "shadow" && { mode }),
+});
 
 /** Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended. */
 export const toListItem = (webhook: Webhook, health: Health) => ({ ...listed(webhook), health });
@@ -132,7 +144,7 @@ function listed(webhook: Webhook) {
   const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  return { ...fields, ...named(webhook), ...(suspended_at !== undefined && { suspended_at }) };
+  return { ...fields, ...named(webhook), ...inMode(webhook), ...(suspended_at !== undefined && { suspended_at }) };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */
@@ -144,5 +156,5 @@ function detailed(webhook: Webhook) {
 /** Returns the fields of a new webhook, including its secret. */
 export function toCreated(webhook: Webhook, secret: string) {
   const { id, project_id, url, events, created_at } = webhook;
-  return { id, project_id, url, ...named(webhook), secret, events, created_at };
+  return { id, project_id, url, ...named(webhook), secret, events, created_at, ...inMode(webhook) };
 }

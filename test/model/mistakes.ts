@@ -126,6 +126,13 @@ export const mistakes: Mistake[] = [
     within: QUICK,
   },
   {
+    name: "a delivery that waits is sent in shadow mode",
+    file: "attempts/attempt.ts",
+    from: 'if (webhook.mode === "shadow") {',
+    to: 'if (webhook.mode === "shadow" && !visit) {',
+    within: QUICK,
+  },
+  {
     name: "a late failure decides over a success",
     file: "deliveries/delivery-transitions.ts",
     from: 'if (effect === "overtaken") {',

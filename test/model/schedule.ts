@@ -18,6 +18,9 @@ const ASKS = [
   "suspend",
   "resume",
   "url",
+  "shadow",
+  "shadow",
+  "live",
   "delete",
 ];
 
@@ -198,6 +201,8 @@ function ask(world: World, name: string, pick: <Value>(list: readonly Value[]) =
     disable: patch({ enabled: false }),
     enable: patch({ enabled: true }),
     url: patch({ url: `https://receiver.example/${world.nonce()}` }),
+    shadow: patch({ mode: "shadow" }),
+    live: patch({ mode: "live" }),
     suspend: () => product.suspend({ project_id: projectId, suspended: true }),
     resume: () => product.suspend({ project_id: projectId, suspended: false }),
     delete: () => product.webhooks.remove(projectId, webhook_id),

@@ -121,6 +121,7 @@ export class World {
   readonly doneIn = new Map<string, number>();
   readonly toggledIn = new Map<string, number>();
   readonly wasHeld = new Set<string>();
+  readonly wasShadow = new Set<string>();
   /** The latest time of a probe that was planned while the circuit of a webhook was open. */
   readonly probedUntil = new Map<string, number>();
   /** Webhooks for which a recovery ended after the last time they began to hold. */
@@ -387,6 +388,7 @@ export class World {
     const attempts = (table === "deliveries" && (after?.attempts as { duration_ms: number }[])) || [];
     for (const { duration_ms } of attempts) process?.open.delete(duration_ms);
     const id = String((after ?? before)?.id);
+    if (table === "webhooks" && after?.mode === "shadow") this.wasShadow.add(id);
     if (table === "webhooks" && before?.url !== undefined && isHolding(before) !== isHolding(after)) {
       this.toggledIn.set(id, this.steps);
       this.wasHeld.add(id);
@@ -458,6 +460,7 @@ export class World {
       isOnRequest ? item.suspended_at !== undefined : isHolding(item),
       "a request to a webhook that is held",
     );
+    this.#noteIf(item.mode === "shadow", "a request to a webhook in shadow mode");
     const circuit = this.product.checkCircuit(item, new Date());
     const isProbe = circuit.kind === "open" && !isOnRequest && row?.test !== true;
     const others = this.sent.filter((one) => one.webhook === webhookId && one.state === "flying");
@@ -506,6 +509,7 @@ export class World {
     const isAnswered =
       requested_at === undefined || this.sent.some((one) => one.delivery === id && one.ask === requested_at);
     this.failIf(status === "cancelled", `${id} is cancelled, and its webhook exists`);
+    this.failIf(status === "shadowed" && !this.wasShadow.has(webhook_id), `${id} is shadowed for no reason`);
     this.failIf(status === "held" && !this.wasHeld.has(webhook_id), `${id} is held for no reason`);
     const isMissed = status === "held" && this.recovered.has(webhook_id) && this.faults === 0 && !test;
     this.failIf(isMissed, `${id} is held after a recovery`);

@@ -30,6 +30,8 @@ const inList = {
     failed: "the last attempt failed, and no retry follows",
     held: "the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due",
     cancelled: "the webhook was deleted before the delivery succeeded",
+    shadowed:
+      "the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later",
   }),
   test: flag("Whether this is a test delivery with sample data."),
   created_at: instant("When the delivery was created, shortly after the event arrived."),
@@ -99,6 +101,16 @@ export const deliveryDetailSchema = z.strictObject({
   ...inList,
   payload: webhookPayloadSchema,
   attempts: z.array(attemptSchema).check(z.describe("The attempts so far, oldest first.")),
+  shadow: z.optional(
+    z
+      .strictObject({
+        at: instant("When the request would have been sent."),
+        headers: z
+          .record(z.string(), z.string())
+          .check(z.describe("Its headers, with the signatures at that time, without those of HTTP itself.")),
+      } satisfies FieldsOf<NonNullable<ShownDelivery["shadow"]>>)
+      .check(z.describe("The last request that was not sent because of the shadow mode; absent = there was none.")),
+  ),
 } satisfies FieldsOf<ShownDelivery>);
 
 /** The result of one call of a recovery. */

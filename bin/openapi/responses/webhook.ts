@@ -8,6 +8,7 @@ import type {
   toDetail,
   toListItem,
   toRotated,
+  Webhook,
 } from "../../../functions/webhooks/webhook.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 import { webhookEventNameSchema } from "./payload.ts";
@@ -19,6 +20,11 @@ const base = {
   name: z.optional(text("Name of the webhook; absent = it has none.")),
   events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
   created_at: instant("Time of creation."),
+  mode: z.optional(
+    oneOf<NonNullable<Webhook["mode"]>>("Absent = live.", {
+      shadow: "deliveries are signed and logged with the status `shadowed`, and not sent",
+    }),
+  ),
 };
 
 const secret = text("Secret that signs every delivery. Returned only once.", { pattern: "^whsec_[0-9a-f]{64}$" });

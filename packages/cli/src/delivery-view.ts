@@ -10,6 +10,7 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
   failed: "red",
   held: "magenta",
   cancelled: "dim",
+  shadowed: "magenta",
 };
 
 /** A pending delivery whose last attempt failed, unlike one that was never tried. */
@@ -123,7 +124,8 @@ function waitPage({ status, waiting_for, webhook_id }: Delivery, projectId: stri
 
 /** Formats a delivery with its attempts and its payload. */
 export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string): string {
-  const { id, webhook_id, event, deployment_id, test, created_at, next_attempt_at, attempts, payload } = delivery;
+  const { id, webhook_id, event, deployment_id, test, created_at, next_attempt_at, attempts, payload, shadow } =
+    delivery;
   const head = facts([
     ["id", id],
     ["webhook", webhook_id],
@@ -138,7 +140,8 @@ export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string):
   return [
     head,
     title("Attempts"),
-    ...(attempts.length === 0 ? ["none yet"] : attempts.map(attemptLines)),
+    ...(attempts.length === 0 ? [shadow ? "none" : "none yet"] : attempts.map(attemptLines)),
+    ...(shadow ? [title("Not sent, in shadow mode"), shadow.at, ...headerLines(shadow.headers)] : []),
     title("Payload"),
     jsonText(payload, 2),
   ].join("\n");
@@ -148,8 +151,10 @@ function attemptLines(attempt: Attempt): string {
   const mark = attempt.error_code === null ? styled("green", "✔") : styled("red", "✘");
   const lines = [`${mark} ${attempt.number}  ${attempt.at}  ${resultOf(attempt)}  ${styled("dim", attempt.trigger)}`];
   if (attempt.hint !== null) lines.push(`     ${styled("dim", `→ ${printable(attempt.hint)}`)}`);
-  for (const [name, value] of Object.entries(attempt.response_headers ?? {}))
-    lines.push(`     ${styled("dim", `${printable(name)}:`)} ${printable(value)}`);
+  lines.push(...headerLines(attempt.response_headers ?? {}));
   if (attempt.response_excerpt) lines.push(`     ${styled("dim", "response:")} ${printable(attempt.response_excerpt)}`);
   return lines.join("\n");
 }
+
+const headerLines = (headers: Record<string, string>): string[] =>
+  Object.entries(headers).map(([name, value]) => `     ${styled("dim", `${printable(name)}:`)} ${printable(value)}`);

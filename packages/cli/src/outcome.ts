@@ -21,7 +21,7 @@ export async function awaitOutcome(
   const deadline = Date.now() + MAX_WAIT_MS;
   for (;;) {
     const delivery = await api.getDelivery(webhook, requested.id);
-    const isAttempted = delivery.attempt_count > requested.attempt_count;
+    const isAttempted = delivery.attempt_count > requested.attempt_count || delivery.status === "shadowed";
     if (isAttempted || Date.now() > deadline) {
       print(json ? jsonText(delivery) : deliveryLine(delivery, delivery.attempts.at(-1)));
       if (!isAttempted) {
@@ -29,6 +29,7 @@ export async function awaitOutcome(
           `No attempt within ${MAX_WAIT_MS / 1000} s. Show it later: svc deliveries show ${requested.id} --project ${webhook.projectId}`,
         );
       }
+      if (delivery.status === "shadowed") note("Not sent: the webhook is in shadow mode.");
       if (delivery.status !== "succeeded") process.exitCode = exitCodes.failed;
       return;
     }

@@ -17,11 +17,15 @@ const styleByState: Record<WebhookHealth["state"], Style> = {
 export const webhookLabel = ({ name, url }: Pick<WebhookInList, "name" | "url">): string => name ?? new URL(url).host;
 
 /** Returns the state of a webhook in a few words: `new`, `healthy`, `failing since 3 min ago`, `disabled: gone`. */
-export function stateCell({ enabled, disabled_reason, suspended_at, health }: WebhookInList, now = new Date()): Cell {
+export function stateCell(
+  { enabled, disabled_reason, suspended_at, mode, health }: WebhookInList,
+  now = new Date(),
+): Cell {
   const style = styleByState[health.state];
   const suspended = suspended_at === undefined ? "" : "project suspended";
   if (!enabled) return { text: [`disabled: ${disabled_reason}`, suspended].filter(Boolean).join(", "), style };
   if (suspended) return { text: suspended, style };
+  if (mode === "shadow") return { text: "shadow", style: "magenta" };
   if (health.state === "probing")
     return { text: `failing, next probe ${relativeTime(health.next_probe_at, now)}`, style };
   if (health.since === null) return { text: health.state, style };
@@ -29,8 +33,10 @@ export function stateCell({ enabled, disabled_reason, suspended_at, health }: We
 }
 
 /** The effect of a state on deliveries, and the next step; undefined where there is nothing to do. */
-function meaningOf({ id, project_id, suspended_at, health: { state } }: Webhook): string | undefined {
+function meaningOf({ id, project_id, suspended_at, mode, health: { state } }: Webhook): string | undefined {
   if (suspended_at !== undefined) return "Deliveries are held. Contact the operator of the platform.";
+  if (mode === "shadow" && state !== "disabled")
+    return `Deliveries are signed and logged, and not sent. Switch it: svc webhooks update ${id} --mode live --project ${project_id}`;
   switch (state) {
     case "new":
       return `No delivery has succeeded yet. Send one: svc webhooks test ${id} --project ${project_id}`;

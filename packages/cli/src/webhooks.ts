@@ -16,6 +16,9 @@ import { stateCell, statsPage, webhookPage } from "./webhook-view.ts";
 
 const eventsOption = () => namesOption("--events <names...>", "the events to receive", webhookEventNames);
 
+type WebhookMode = "live" | "shadow";
+const modeOption = (about: string) => new Option("--mode <mode>", about).choices(["live", "shadow"]);
+
 const webhookId = [
   "[id]",
   "the webhook's id or a unique prefix of it; default: the only webhook of the project",
@@ -43,6 +46,7 @@ export function addWebhooks(program: Command): void {
     .argument("<url>", "https://…; a local service also accepts http://127.0.0.1")
     .addOption(eventsOption().makeOptionMandatory())
     .option("--name <name>", "its name in lists, up to 100 characters")
+    .addOption(modeOption("shadow: deliveries are signed and logged, and not sent; default: live"))
     .option(...projectOption)
     .option(...onceOption)
     .addHelpText(
@@ -50,10 +54,15 @@ export function addWebhooks(program: Command): void {
       `\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .action(async (url: string, _options, command: Command) => {
-      const { json, name, ...options }: InProject & OnceOptions & { name?: string; events: WebhookEventName[] } =
+      const {
+        json,
+        name,
+        mode,
+        ...options
+      }: InProject & OnceOptions & { name?: string; mode?: WebhookMode; events: WebhookEventName[] } =
         command.optsWithGlobals();
       const { api, projectId } = await openProject(options);
-      const webhook = { url, ...(name !== undefined && { name }), events: options.events };
+      const webhook = { url, ...(name !== undefined && { name }), events: options.events, ...(mode && { mode }) };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       print(json ? jsonText(created) : created.secret);
@@ -114,7 +123,7 @@ export function addWebhooks(program: Command): void {
 
   webhooks
     .command("update")
-    .summary("change the URL, name or events of a webhook, enable or disable it")
+    .summary("change the URL, name, events or mode of a webhook, enable or disable it")
     .description("Changes a webhook. To send held deliveries after enabling it, use svc deliveries recover.")
     .argument(...webhookId)
     .option("--url <url>", "the new URL")
@@ -122,6 +131,7 @@ export function addWebhooks(program: Command): void {
     .addOption(eventsOption())
     .option("--enable", "resume sending")
     .option("--disable", "stop sending; new events are held")
+    .addOption(modeOption("shadow: log deliveries with their signatures, and do not send them"))
     .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject & {
@@ -130,6 +140,7 @@ export function addWebhooks(program: Command): void {
         events?: WebhookEventName[];
         enable?: boolean;
         disable?: boolean;
+        mode?: WebhookMode;
       } = command.optsWithGlobals();
       if (options.enable && options.disable) throw usageError("Pass --enable or --disable, not both.");
       const changes: Parameters<Client["updateWebhook"]>[1] = {
@@ -137,9 +148,10 @@ export function addWebhooks(program: Command): void {
         ...(options.name !== undefined && { name: options.name === "" ? null : options.name }),
         ...(options.events && { events: options.events }),
         ...((options.enable || options.disable) && { enabled: options.enable === true }),
+        ...(options.mode && { mode: options.mode }),
       };
       if (Object.keys(changes).length === 0) {
-        throw usageError("Nothing to change.", "Pass --url, --name, --events, --enable or --disable.");
+        throw usageError("Nothing to change.", "Pass --url, --name, --events, --enable, --disable or --mode.");
       }
       const { api, webhook } = await findWebhookOf(options, id);
       printWebhook(await api.updateWebhook(webhook, changes), options);

@@ -952,6 +952,13 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+      /**
+       * @description Absent = live.
+       *
+       *     - `shadow`: deliveries are signed and logged with the status `shadowed`, and not sent
+       * @enum {string}
+       */
+      mode?: "shadow";
       /** @description Secret that signs every delivery. Returned only once. */
       secret: string;
     };
@@ -977,6 +984,13 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+      /**
+       * @description Absent = live.
+       *
+       *     - `shadow`: deliveries are signed and logged with the status `shadowed`, and not sent
+       * @enum {string}
+       */
+      mode?: "shadow";
       /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
@@ -1017,6 +1031,13 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+      /**
+       * @description Absent = live.
+       *
+       *     - `shadow`: deliveries are signed and logged with the status `shadowed`, and not sent
+       * @enum {string}
+       */
+      mode?: "shadow";
       /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
@@ -1223,6 +1244,13 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+      /**
+       * @description Absent = live.
+       *
+       *     - `shadow`: deliveries are signed and logged with the status `shadowed`, and not sent
+       * @enum {string}
+       */
+      mode?: "shadow";
       /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
@@ -1281,9 +1309,10 @@ export interface components {
        *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
+       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later
        * @enum {string}
        */
-      status: "pending" | "succeeded" | "failed" | "held" | "cancelled";
+      status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
       /** @description Whether this is a test delivery with sample data. */
       test: boolean;
       /**
@@ -1371,9 +1400,10 @@ export interface components {
        *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
+       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later
        * @enum {string}
        */
-      status: "pending" | "succeeded" | "failed" | "held" | "cancelled";
+      status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
       /** @description Whether this is a test delivery with sample data. */
       test: boolean;
       /**
@@ -1443,6 +1473,18 @@ export interface components {
         | components["schemas"]["WebhookDisabled"];
       /** @description The attempts so far, oldest first. */
       attempts: components["schemas"]["Attempt"][];
+      /** @description The last request that was not sent because of the shadow mode; absent = there was none. */
+      shadow?: {
+        /**
+         * Format: date-time
+         * @description When the request would have been sent.
+         */
+        at: string;
+        /** @description Its headers, with the signatures at that time, without those of HTTP itself. */
+        headers: {
+          [key: string]: string;
+        };
+      };
     };
     Attempt: {
       /** @description The number of the attempt, from 1. */
@@ -3325,7 +3367,7 @@ export interface operations {
         /** @description Only deliveries of this event. */
         event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
         /** @description Only deliveries with this status. */
-        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled";
+        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
         /** @description Only deliveries of events of this deployment. */
         deployment_id?: string;
         /** @description Only deliveries that have not succeeded, and whose last attempt failed for this reason. */
@@ -3499,6 +3541,13 @@ export interface operations {
           name?: string;
           /** @description The events that are sent. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
+          /**
+           * @description Absent = live.
+           *
+           *     - `shadow`: deliveries are signed and logged with the status `shadowed`, and not sent
+           * @enum {string}
+           */
+          mode?: "live" | "shadow";
         };
       };
     };
@@ -3674,6 +3723,13 @@ export interface operations {
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
           /** @description `false` disables the webhook, `true` enables it. */
           enabled?: boolean;
+          /**
+           * @description Absent = live.
+           *
+           *     - `shadow`: deliveries are signed and logged with the status `shadowed`, and not sent
+           * @enum {string}
+           */
+          mode?: "live" | "shadow";
         };
       };
     };
@@ -4140,7 +4196,7 @@ export interface operations {
         /** @description Only deliveries of this event. */
         event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
         /** @description Only deliveries with this status. */
-        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled";
+        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
         /** @description Only deliveries of events of this deployment. */
         deployment_id?: string;
         /** @description Only deliveries that have not succeeded, and whose last attempt failed for this reason. */

@@ -7,7 +7,7 @@ export const webhookEventNames = [
   "webhook.failing",
   "webhook.disabled",
 ] as const;
-export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled"] as const;
+export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"] as const;
 export const deliveryErrorCodes = [
   "http_status",
   "timeout",

@@ -117,6 +117,19 @@ function Content({ delivery, url }: ContentProps) {
           </li>
         )}
       </ol>
+      {delivery.shadow && (
+        <>
+          <h3>Not sent</h3>
+          <p class="fine">
+            The webhook was in shadow mode <Time at={delivery.shadow.at} />. Headers of the request:
+          </p>
+          <Code label="Headers">
+            {Object.entries(delivery.shadow.headers)
+              .map(([name, value]) => `${name}: ${value}`)
+              .join("\n")}
+          </Code>
+        </>
+      )}
       <div class="head">
         <h3>Payload</h3>
         <div class="copies">

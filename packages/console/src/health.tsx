@@ -17,6 +17,7 @@ export type Health = Webhook["health"];
 export function HealthBadge({ webhook }: { webhook: WebhookInList }) {
   const { badge, tone } = healthStates[webhook.health.state] ?? healthStates.healthy;
   if (webhook.health.state === "disabled" || !webhook.enabled) return <WebhookBadge webhook={webhook} />;
+  if (webhook.mode === "shadow") return <Badge tone="neutral">shadow</Badge>;
   return <Badge tone={tone}>{badge}</Badge>;
 }
 

@@ -45,6 +45,7 @@ export const statusTones = {
   failed: "bad",
   held: "neutral",
   cancelled: "neutral",
+  shadowed: "neutral",
 } satisfies Record<DeliveryStatus, Tone>;
 
 export const eventTones = {

@@ -100,6 +100,9 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
               the suspension ends and an admin recovers them.
             </p>
           )}
+          {webhook.mode === "shadow" && (
+            <p class="note neutral">Shadow mode: deliveries are signed and logged, and not sent.</p>
+          )}
           {!webhook.enabled && (
             <p class={webhook.disabled_reason === "manual" ? "note neutral" : "note bad"}>
               Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
@@ -164,6 +167,10 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
   const enable = useAction(async (client) => {
     await client.updateWebhook(webhookRefOf(webhook), { enabled: true });
     done("Webhook enabled.");
+  });
+  const goLive = useAction(async (client) => {
+    await client.updateWebhook(webhookRefOf(webhook), { mode: "live" });
+    done("Webhook switched to live.");
   });
   const sendTest = () =>
     show(
@@ -249,6 +256,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
           Enable
         </ActionButton>
       )}
+      {webhook.mode === "shadow" && <ActionButton action={goLive}>Go live</ActionButton>}
       <button type="button" class="plain" onClick={edit}>
         Edit
       </button>
@@ -258,7 +266,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       <button type="button" class="danger" onClick={remove}>
         Delete
       </button>
-      <ErrorMessage error={enable.error} />
+      <ErrorMessage error={enable.error ?? goLive.error} />
     </div>
   );
 }

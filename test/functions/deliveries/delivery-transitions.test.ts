@@ -8,6 +8,7 @@ import {
   insertedHeld,
   reopened,
   requested,
+  shadowed,
   type Transition,
 } from "../../../functions/deliveries/delivery-transitions.ts";
 
@@ -47,6 +48,7 @@ const failure: Attempt = {
 const { error_code, ...answer } = failure;
 const success: Attempt = { ...answer, status_code: 200 };
 const retry = { status: "pending", place } as const;
+const shadow = { at: later, headers: { "webhook-id": "d" } };
 const lastFailure = { status: "failed" } as const;
 const one = { attempts: [failure], attempt_count: 1 };
 
@@ -55,6 +57,26 @@ type Case = [title: string, transition: Transition, row: Delivery | undefined, n
 test.each<Case>([
   ["inserted: a new delivery waits", inserted(unwritten, place), undefined, { ...unwritten, ...atPlace }],
   ["inserted: a row that exists stays", inserted(unwritten, place), rowOf({ status: "succeeded" }), undefined],
+  ["shadowed: a new delivery", shadowed(unwritten, shadow), undefined, { ...unwritten, status: "shadowed", shadow }],
+  [
+    "shadowed: one that waits, which keeps its attempts",
+    shadowed(waiting({ ...one, trigger: "recover" }), shadow),
+    waiting({ ...one, trigger: "recover" }),
+    rowOf({ ...one, status: "shadowed", shadow }),
+  ],
+  [
+    "shadowed: one that a user has requested since it was read waits",
+    shadowed(waiting(), shadow),
+    waiting(request),
+    undefined,
+  ],
+  [
+    "shadowed: one that has succeeded stays",
+    shadowed(unwritten, shadow),
+    rowOf({ ...one, status: "succeeded" }),
+    undefined,
+  ],
+  ["shadowed: one that has expired stays so", shadowed(waiting(), shadow), undefined, undefined],
   ["insertedHeld: without a place", insertedHeld(unwritten), undefined, { ...unwritten, status: "held" }],
   ["insertedHeld: a row that exists stays", insertedHeld(unwritten), rowOf(), undefined],
 

@@ -204,7 +204,7 @@ describe("a page of the delivery list", () => {
 
 describe("the delivery list with a status", () => {
   test.each(deliveryStatuses)("%s returns only deliveries with that status", async (status) => {
-    const rows = await givenMany(15, (index) => ({ status: deliveryStatuses[index % 5] ?? "pending" }));
+    const rows = await givenMany(18, (index) => ({ status: deliveryStatuses[index % 6] ?? "pending" }));
     const { body } = await scenario.api.get(`${path}?status=${status}`);
     expect(body.data).toHaveLength(3);
     expect(idsOf(body.data)).toEqual(newestFirst(rows.filter((row) => row.status === status)));

@@ -119,9 +119,9 @@ test("returns 409 after 20 webhooks of a project, with 40 concurrent requests", 
 
 test("returns 400 with all invalid fields and creates nothing", async () => {
   const { api, path, create } = await projectOfAdmin();
-  const { status, body } = await create({ url: "https://example.com:6379", events: [] });
+  const { status, body } = await create({ url: "https://example.com:6379", events: [], mode: "off" });
   expect({ status, code: body.error.code }).toEqual({ status: 400, code: "validation_error" });
-  expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual(["url", "events"]);
+  expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual(["url", "events", "mode"]);
   expect((await api.get(path)).body.data).toEqual([]);
 });
 

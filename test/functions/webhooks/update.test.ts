@@ -51,6 +51,25 @@ describe("changes", () => {
     expect(details).toEqual([{ name: null }, { name: null }, { events: before.events }, { name: "Chat" }]);
   });
 
+  test("the mode, which is shown and stored only for shadow, and clears the failure state when it changes", async () => {
+    const before = await shown();
+    const failing = { failing_since: new Date().toISOString(), probe_at: new Date().toISOString() };
+    for (const [mode, isKept] of [
+      ["live", true],
+      ["shadow", false],
+      ["shadow", true],
+      ["live", false],
+    ] as const) {
+      await changeWebhook(scenario.webhook, failing);
+      const { status, body } = await change({ mode });
+      expect({ status, mode: body.data.mode }).toEqual({ status: 200, mode: mode === "live" ? undefined : mode });
+      expect((await row())?.failing_since).toBe(isKept ? failing.failing_since : undefined);
+    }
+    expect(await shown()).toEqual({ ...before, ...by });
+    const log = (await scenario.api.get(`/v1/projects/${scenario.projectId}/audit-events?limit=1`)).body.data;
+    expect(log).toMatchObject([{ action: "webhook.updated", details: { mode: "live" } }]);
+  });
+
   test("duplicate events to one", async () => {
     const { body } = await change({ events: ["deploy.failed", "deploy.failed"] });
     expect(body.data.events).toEqual(["deploy.failed"]);
@@ -179,6 +198,8 @@ describe("rejects", () => {
     ["enabled as null", { enabled: null }, ["enabled"]],
     ["a null URL", { url: null }, ["url"]],
     ["null events", { events: null }, ["events"]],
+    ["an unknown mode", { mode: "dry" }, ["mode"]],
+    ["a null mode", { mode: null }, ["mode"]],
     [
       "several invalid fields",
       { url: "nowhere", events: ["deploy.paused"], enabled: 0 },

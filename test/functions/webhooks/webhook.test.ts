@@ -45,6 +45,26 @@ test("a webhook with a name has it in every view, and one without has no such fi
   }
 });
 
+test("a webhook in shadow mode has its mode in every view, and a live one has no such field", () => {
+  const input = { url, events: ["deploy.failed" as const] };
+  const [absent, live, shadow] = [
+    input,
+    { ...input, mode: "live" as const },
+    { ...input, mode: "shadow" as const },
+  ].map((given) => createWebhook(given, "project-1", now, random).webhook);
+  expect(live).toEqual(absent);
+  expect(shadow).toEqual({ ...absent, mode: "shadow" });
+  if (shadow === undefined) return;
+  for (const view of [
+    () => toListItem(shadow, health),
+    () => toDetail(shadow, health),
+    () => toRotated(shadow, "whsec_1"),
+    () => toCreated(shadow, "whsec_1"),
+  ]) {
+    expect(view()).toMatchObject({ mode: "shadow" });
+  }
+});
+
 test("the id of a webhook does not depend on its secret bytes", () => {
   const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
   const idOf = (bytes: Buffer) => createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, bytes).webhook.id;

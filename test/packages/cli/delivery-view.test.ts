@@ -161,3 +161,18 @@ describe("a delivery that failed and waits", () => {
     expect(page).toContain("server: a\\u001b[2J");
   });
 });
+
+test("a delivery that was not sent in shadow mode is shown with the time and the headers that it would have had", () => {
+  const shadow = { at: "2026-11-21T12:00:01.000Z", headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } };
+  const page = deliveryPage({ ...deliveryWith([]), status: "shadowed", shadow }, "p-1").split("\n");
+  expect(page).toContain("status      shadowed");
+  const from = page.indexOf("Attempts");
+  expect(page.slice(from, from + 6)).toEqual([
+    "Attempts",
+    "none",
+    "",
+    "Not sent, in shadow mode",
+    "2026-11-21T12:00:01.000Z",
+    "     webhook-id: d-1",
+  ]);
+});

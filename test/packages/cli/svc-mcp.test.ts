@@ -701,6 +701,7 @@ describe("explain", () => {
     ["held", [refused], gone, "410 Gone", "--enable"],
     ["held", [], webhook, "is or was disabled", "enabled again"],
     ["cancelled", [refused], webhook, "its webhook was deleted", "A new webhook"],
+    ["shadowed", [], webhook, "in shadow mode", "--mode live"],
   ] as const)(
     "returns the cause and the next step of a %s delivery",
     (status, attempts, state, explanation, nextStep) => {

@@ -34,6 +34,8 @@ test.each<[Webhook, string, string]>([
   [webhookWith({ state: "slow", since: at(-60) }), "slow since 1 min ago", "yellow"],
   [webhookWith({ state: "failing", since: at(-9) }), "failing since 9 s ago", "red"],
   [webhookWith({ state: "probing", since: at(-99), next_probe_at: at(40) }), "failing, next probe in 40 s", "red"],
+  [webhookWith({}, { mode: "shadow" }), "shadow", "magenta"],
+  [webhookWith({ state: "disabled", since: at(-9) }, { ...gone, mode: "shadow" }), "disabled: gone", "red"],
   [webhookWith({ state: "disabled", since: at(-9) }, gone), "disabled: gone", "red"],
   [webhookWith({ state: "disabled" }, { suspended_at: at(-9) }), "project suspended", "red"],
   [webhookWith({ state: "disabled" }, { ...gone, suspended_at: at(-9) }), "disabled: gone, project suspended", "red"],

@@ -296,6 +296,20 @@ describe("deliveries", () => {
     expect(textOf().match(/\d requests?\b/g)).toEqual(["2 requests"]);
   });
 
+  test("of a webhook in shadow mode show the headers of the request, and one button switches it to live", async () => {
+    const { id } = deliveryOf(1);
+    const shadow = { at: new Date().toISOString(), headers: { "webhook-signature": "v1,abc=" } };
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1, "shadowed"), payload: {}, attempts: [], shadow }));
+    respond(`GET ${webhookId}`, () => json({ ...webhook, mode: "shadow" }));
+    respond(`PATCH ${webhookId}`, () => json(webhook));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("webhook-signature: v1,abc=");
+    expect(textOf()).toContain("Shadow mode: deliveries are signed and logged, and not sent.");
+    await click("Go live");
+    await shows("Webhook switched to live.");
+    expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ mode: "live" }]);
+  });
+
   test("are reloaded as many as are shown, up to 100, and the status filter applies to every page", async () => {
     const lists: Record<string, ReturnType<typeof deliveryOf>[]> = {
       // The failed ones are newer: rows of another filter that stay would be shown below them.

@@ -71,6 +71,7 @@ test("the texts for API values differ from each other, and the tones are pinned"
     failed: "bad",
     held: "neutral",
     cancelled: "neutral",
+    shadowed: "neutral",
   });
   expect(vocabulary.disabledReasons.gone.badge).toContain("410 Gone");
   expect(vocabulary.disabledReasons.failing.badge).toContain("failing");

@@ -66,6 +66,11 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
         explanation: `${attempted} and was cancelled: its webhook was deleted.`,
         next_step: "It cannot be sent again. A new webhook receives only events that happen after its creation.",
       };
+    case "shadowed":
+      return {
+        explanation: `${event} was signed and logged, and not sent: the webhook was in shadow mode.${cause}`,
+        next_step: `Switch the webhook to live (svc webhooks update ${webhook.id} --mode live) to send later events. To send this one then, ${redeliver}`,
+      };
   }
 }
 

@@ -39,7 +39,16 @@ export function createdWebhookView(webhook: CreatedRecord, secret: string): View
 type CreatedRecord = Pick<WebhookInList, "id" | "project_id" | "url" | "events" | "created_at">;
 
 /** The fields that only the service writes. All others, also those of a later version, are taken for untrusted. */
-const trustedFields = ["id", "project_id", "events", "created_at", "enabled", "disabled_reason", "suspended_at"];
+const trustedFields = [
+  "id",
+  "project_id",
+  "events",
+  "created_at",
+  "enabled",
+  "disabled_reason",
+  "suspended_at",
+  "mode",
+];
 
 const isTrusted = ([name]: [string, unknown]) => trustedFields.includes(name);
 
