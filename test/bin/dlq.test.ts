@@ -81,13 +81,15 @@ const arrived = (events: { deployment_id: string }[]) => {
   return events.map(({ deployment_id }) => ids.filter((id) => id === deployment_id).length);
 };
 
-test("list shows the control characters of a message, and sends none to the terminal", async () => {
+test("list shows the first 500 characters of a message, its control characters as text", async () => {
+  await put("deployment-events-dlq", "x".repeat(501));
   // The printing of a page escapes what acts on the terminal, but keeps line breaks: these could add a line to the list.
   await put("deployment-events-dlq", '{"\u007f\u009b2J": "\u202eevil"}', "no project\n  2026-11-21 forged");
   const stdout = await listThat("deployment-events", /evil/);
   expect(stdout).toContain("no project\\u000a  2026-11-21 forged\n");
   expect(stdout).toContain('{"\\u007f\\u009b2J": "\\u202eevil"}');
   expect(stdout).not.toMatch(/[\u007f-\u009f\u202e]/);
+  expect(await listThat("deployment-events", /x{500}/)).toContain(`    ${"x".repeat(500)}\n`);
   await sqs.send(new PurgeQueueCommand({ QueueUrl: urlOf("deployment-events-dlq") }));
 });
 

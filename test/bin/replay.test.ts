@@ -1,12 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import * as events from "../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { upsertMember } from "../../functions/projects/member-store.ts";
+import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventOf } from "../support/deliveries.ts";
+import { fakeDate } from "../support/fake-date.ts";
 import { freshDataDir, kill, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
 
@@ -62,6 +65,24 @@ test("creates the missing deliveries, prints how many, and creates none the seco
   expect(await deliveries()).toMatchObject(Array(2).fill({ status: "pending", attempt_count: 0 }));
   expect((await replay(...args)).stdout).toBe("2 events looked at, 0 missing deliveries created\ncomplete\n");
   expect(await deliveries()).toHaveLength(2);
+});
+
+test("continues after a call that ran out of time, and counts the events of all calls", async () => {
+  await givenPurgedEvents(26);
+  const date = fakeDate();
+  let calls = 0;
+  interceptDynamo(async ({ command, input }, proceed) => {
+    const output = await proceed();
+    if (command === "QueryCommand" && input.TableName === tables.events.name) {
+      calls += 1;
+      date.advance(40);
+    }
+    return output;
+  });
+  const { stdout } = await replay("--project", projectId, "--since", since());
+  restoreAws();
+  jest.useRealTimers();
+  expect([stdout, calls]).toEqual(["26 events looked at, 26 missing deliveries created\ncomplete\n", 2]);
 });
 
 test("reads only the events of the project that were received since the time", async () => {

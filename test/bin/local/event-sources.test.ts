@@ -7,6 +7,7 @@ import type { QueueKey } from "../../../functions/manifest/queues.ts";
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freshResources } from "../../support/resources.ts";
 
@@ -21,6 +22,7 @@ beforeEach(async () => {
   handlers = {};
 });
 afterEach(async () => {
+  restoreAws();
   await eventSources?.stop();
   eventSources = undefined;
 });
@@ -61,19 +63,13 @@ test("the fan-out gets up to 10 events in a batch, and successes are deleted", a
 test("messages of ten batches are deleted in one call", async () => {
   await Promise.all(Array.from({ length: 10 }, (_, index) => send("deliveries", String(index))));
   const deleted: number[] = [];
-  sqs().middlewareStack.add(
-    (next, { commandName }) =>
-      (args) => {
-        const { Entries = [] } = args.input as { Entries?: unknown[] };
-        if (commandName === "DeleteMessageBatchCommand") deleted.push(Entries.length);
-        return next(args);
-      },
-    { step: "initialize", name: "deletes" },
-  );
+  interceptSqs(({ command, input }, proceed) => {
+    if (command === "DeleteMessageBatchCommand") deleted.push([input.Entries].flat().length);
+    return proceed();
+  });
   handlers["attempts/send"] = async () => {};
   await start();
   await eventually(async () => expect(await depth("deliveries")).toBe(0));
-  sqs().middlewareStack.remove("deletes");
   expect(deleted.reduce((sum, count) => sum + count, 0)).toBe(10);
   expect(Math.max(...deleted)).toBeGreaterThan(1);
 });
@@ -198,19 +194,26 @@ test("the sweep runs at once and then at the given interval, also after a run th
   expect(third - second).toBeGreaterThanOrEqual(299);
 });
 
-test("stop waits for a message in flight and receives no more", async () => {
-  let isDone = false;
-  let runs = 0;
-  handlers["attempts/send"] = async () => {
+test("stop waits for a message in flight, deletes it and receives no more", async () => {
+  const handled = Promise.withResolvers<void>();
+  let [runs, isStopping] = [0, false];
+  handlers["attempts/send"] = () => {
     runs += 1;
-    await sleep(500);
-    isDone = true;
+    return handled.promise;
   };
+  // The handler ends after the last poll.
+  interceptSqs(async ({ command, input }, proceed) => {
+    const output = await proceed();
+    const isPoll = command === "ReceiveMessageCommand" && input.QueueUrl === queueUrl("deliveries");
+    if (isPoll && isStopping) handled.resolve();
+    return output;
+  });
   await send("deliveries", "slow");
   await start();
   await eventually(() => expect(runs).toBe(1));
+  isStopping = true;
   await eventSources?.stop();
-  expect({ isDone, depth: await depth("deliveries") }).toEqual({ isDone: true, depth: 0 });
+  expect(await depth("deliveries")).toBe(0);
   await send("deliveries", "late");
   await sleep(100);
   expect({ runs, depth: await depth("deliveries") }).toEqual({ runs: 1, depth: 1 });

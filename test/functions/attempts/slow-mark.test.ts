@@ -1,4 +1,5 @@
 import type http from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { markSlow, noteDuration, SLOW_AFTER_MS } from "../../../functions/attempts/slow-mark.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
@@ -71,6 +72,30 @@ describe("a receiver without an answer for two seconds", () => {
     await visit;
     expect(new Set(writes)).toEqual(new Set(["SET #slow_since = :v0"]));
     expect((await webhookNow()).slow_since).toBe(slow_since);
+  });
+
+  test("is marked before the attempt is recorded and ends: Lambda stops the process then", async () => {
+    const responded = Promise.withResolvers<void>();
+    const effects: string[] = [];
+    interceptDynamo(async (call, proceed) => {
+      const isMark = isCall(call, "UpdateItem", "webhooks");
+      if (isMark) {
+        effects.push("mark begun");
+        await responded.promise;
+        // Time enough to record the outcome, if the attempt does not wait for the mark.
+        await sleep(200);
+      }
+      const output = await proceed();
+      if (isMark) effects.push("mark written");
+      if (isCall(call, "PutItem", "deliveries")) effects.push("outcome recorded");
+      return output;
+    });
+    const sending = carry(newDelivery(webhook));
+    await eventually(() => expect(effects).toEqual(["mark begun"]));
+    respond();
+    responded.resolve();
+    await sending;
+    expect(effects).toEqual(["mark begun", "mark written", "outcome recorded"]);
   });
 
   test("is not marked when the mark cannot be written, and the outcome is recorded all the same", async () => {
