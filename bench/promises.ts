@@ -61,6 +61,7 @@ export const promises: readonly Promised[] = [
   { name: "simulated-later", bench: "cost", target: "simulated p99 later / alone, from 5 batches, 5 a second more" },
   { name: "simulated-onset-with-pollers", bench: "cost", target: "simulated p99 at first / alone, 2 event pollers" },
   { name: "simulated-later-with-pollers", bench: "cost", target: "simulated p99 later / alone, 2 event pollers" },
+  { name: "filter-cost", bench: "filter", target: "CPU µs per decision of a filter" },
   { name: "fresh-clone", bench: "clone", target: "seconds to the first verified delivery" },
   { name: "suite-cpu", bench: "suite", target: "CPU-seconds of the test suite" },
 ];

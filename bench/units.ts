@@ -301,7 +301,7 @@ async function fanOut(projectId: string, events: number): Promise<Usage> {
   return consumeBatch("events");
 }
 
-/** Fan-outs, and successful first attempts of deliveries that their messages carry. */
+/** Fan-outs, and successful first attempts of deliveries that their messages carry; last, an event that no filter matches. */
 const deliveries: Flow = async ({ count }, receiverUrl) => {
   for (const size of ["1x1", "1x10", "10x1", "10x10"]) {
     const [events = 0, webhookCount = 0] = size.split("x").map(Number);
@@ -310,6 +310,9 @@ const deliveries: Flow = async ({ count }, receiverUrl) => {
     count(`fanOut${size}`, await fanOut(projectId, events));
     for (const { messages, usage } of await drainQueue("deliveries")) count(`send${messages}`, usage);
   }
+  const filtered = await addWebhook(randomUUID(), `${receiverUrl}/200`);
+  await changeWebhook(filtered, { filter: { environment: ["production"] } });
+  count("fanOutFiltered", await fanOut(filtered.project_id, 1));
 };
 
 /** Lets the worker of a webhook look at its line. Messages that call it are not consumed: many of them are delayed. */

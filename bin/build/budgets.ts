@@ -13,6 +13,8 @@ const budgetsKb: Record<string, number> = {
   "deliveries/redeliver": 265,
   "deliveries/send-test-delivery": 266,
   "deliveries/publish-notifications": 280,
+  // The rules of all fields, the notification and its budget.
+  "webhooks/update": 262,
 };
 
 const LISTED_INPUTS = 6;

@@ -4,13 +4,14 @@ import { moveToDeadLetterQueue } from "../deployments/events-dlq.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
+import { receives } from "../webhooks/event-filter.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import * as events from "./event-store.ts";
 import { Outbox } from "./outbox.ts";
 import { type PlannedDelivery, planDelivery } from "./plan-delivery.ts";
 
 /**
- * Creates one delivery for each deployment event and subscribed webhook. The event is deleted only when its row exists
+ * Creates one delivery for each deployment event and webhook that receives it. The event is deleted only when its row exists
  * and each delivery is in a queue or in the table.
  */
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
@@ -52,7 +53,7 @@ async function fanOut(event: DeploymentEvent, receivedAt: Date, messageId: strin
   const [found, isNew] = await allEnded([webhooks.list(event.project_id), events.insert(event, receivedAt, messageId)]);
   const planned = await Promise.allSettled(
     found
-      .filter(({ events: names }) => names.includes(event.event))
+      .filter((webhook) => receives(webhook, event))
       .map((webhook) => planDelivery(event, webhook, receivedAt, isNew ? "no" : "perhaps")),
   );
   const failure = planned.find((each) => each.status === "rejected");

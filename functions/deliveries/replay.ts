@@ -3,6 +3,7 @@ import { type DeploymentEvent, eventIdOf, parseDeploymentEvent } from "../deploy
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { parse } from "../schema/input.ts";
+import { receives } from "../webhooks/event-filter.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as suspensions from "../webhooks/suspension-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
@@ -98,7 +99,7 @@ async function createMissing(projectId: string, received: Received[]): Promise<n
   const existing = await webhooks.list(projectId);
   const wanted = received.flatMap(({ event, receivedAt }) =>
     existing
-      .filter(({ events: names, created_at }) => names.includes(event.event) && new Date(created_at) <= receivedAt)
+      .filter((webhook) => receives(webhook, event) && new Date(webhook.created_at) <= receivedAt)
       .map((webhook) => ({ event, webhook, receivedAt })),
   );
   const planned = await inParallel(wanted, PARALLEL_WRITES, ({ event, webhook, receivedAt }) =>

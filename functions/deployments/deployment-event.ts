@@ -14,6 +14,7 @@ export interface DeploymentEvent {
   deployment_id: string;
   /** Time of the event, ISO 8601 in UTC, as the pipeline wrote it. */
   timestamp: string;
+  data: object;
   /**
    * The payload for receivers: the four fields above and `data` as JSON. `data` is passed on unchanged, including
    * unknown fields and numbers beyond double precision.
@@ -89,9 +90,7 @@ function parseEvent(message: unknown): ParseResult {
   return { ok: true, event: createDeploymentEvent({ event, project_id, deployment_id, timestamp, data }) };
 }
 
-interface EventContent extends Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> {
-  data: object;
-}
+type EventContent = Omit<DeploymentEvent, "body" | "digest">;
 
 /** Creates the event with these fields: its payload and its digest. */
 export function createDeploymentEvent({
@@ -103,7 +102,7 @@ export function createDeploymentEvent({
 }: EventContent): DeploymentEvent {
   const content = { event, project_id, deployment_id, timestamp, data };
   const digest = createHash("sha256").update(canonicalJson(content)).digest("hex");
-  return { event, project_id, deployment_id, timestamp, body: JSON.stringify(content), digest };
+  return { ...content, body: JSON.stringify(content), digest };
 }
 
 function reasonOf(error: z.core.$ZodError): string {

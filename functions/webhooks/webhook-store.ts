@@ -14,7 +14,7 @@ import {
   type DisabledReason,
   inMode,
   MAX_WEBHOOKS_PER_PROJECT,
-  named,
+  optional,
   type Webhook,
   type WebhookPatch,
 } from "./webhook.ts";
@@ -50,7 +50,7 @@ export async function insert(
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const { url, events } = webhook;
-  const details = { url: recognizable(url), ...named(webhook), events, ...inMode(webhook) };
+  const details = { url: recognizable(url), ...optional(webhook), events, ...inMode(webhook) };
   const limit = MAX_WEBHOOKS_PER_PROJECT;
   const onFull = (cause: ConditionsFailedError) =>
     cause.stored.counter?.suspended_at === undefined
@@ -137,7 +137,7 @@ const MAX_RACES = 10;
  */
 async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by: Actor): Promise<boolean> {
   const { project_id, id } = before;
-  const { url, name, events, enabled, mode } = patch;
+  const { url, name, events, filter, enabled, mode } = patch;
   const isDisabled = before.disabled_at !== undefined;
   const hasOtherUrl = url !== undefined && url !== before.url;
   const hasOtherMode = mode !== undefined && mode !== (before.mode ?? "live");
@@ -148,6 +148,7 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
       url,
       name: name ?? undefined,
       events,
+      filter: filter ?? undefined,
       ...inMode(patch),
       ...(enabled === false && {
         disabled_at: before.disabled_at ?? at,
@@ -157,6 +158,7 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
     },
     remove: [
       ...(name === null ? ["name"] : []),
+      ...(filter === null ? ["filter"] : []),
       ...(enabled ? ["disabled_at", "disabled_reason"] : []),
       ...(mode === "live" ? ["mode"] : []),
       // The failure state belongs to the receiver at the old URL, and to the time before nothing was sent.

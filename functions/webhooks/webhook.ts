@@ -4,6 +4,8 @@ import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
 import { displayName, fields, orRequired, overlapSeconds } from "../schema/input.ts";
+import type { EventFilter } from "./event-filter.ts";
+import { filterInput } from "./filter-input.ts";
 import type { FailedAttempt, Health } from "./health.ts";
 
 export interface Webhook {
@@ -13,6 +15,8 @@ export interface Webhook {
   /** Chosen by a user; absent = it has none. */
   name?: string;
   events: WebhookEventName[];
+  /** Limits the deployment events; absent = it receives all that `events` lists. */
+  filter?: EventFilter;
   created_at: string;
   /** `shadow`: its deliveries are signed and logged, and not sent. Absent = live. */
   mode?: "shadow";
@@ -78,7 +82,13 @@ const mode = z.optional(z.enum(webhookModes, "must be live or shadow"));
 
 /** @param allowed private address ranges that the operator allowed for local use */
 export const webhookInput = (allowed: Cidr[]) =>
-  fields({ url: receiverUrl(allowed), name: z.optional(displayName), events: eventList, mode });
+  fields({
+    url: receiverUrl(allowed),
+    name: z.optional(displayName),
+    events: eventList,
+    filter: z.optional(z.nullable(filterInput)),
+    mode,
+  });
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
 /** The fields of a webhook that a user can change; at least one is required. */
@@ -88,9 +98,13 @@ export const webhookPatch = (allowed: Cidr[]) =>
     /** Null removes it. */
     name: z.optional(z.nullable(displayName)),
     events: z.optional(eventList),
+    /** Null removes it. */
+    filter: z.optional(z.nullable(filterInput)),
     enabled: z.optional(z.boolean("must be true or false")),
     mode,
-  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events, enabled or mode"));
+  }).check(
+    z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events, filter, enabled or mode"),
+  );
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 /** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
@@ -106,14 +120,15 @@ export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
  * @param random `WEBHOOK_RANDOM_BYTES` bytes
  */
 export function createWebhook(
-  { url, name, events, mode }: WebhookInput,
+  { url, name, events, filter, mode }: WebhookInput,
   project_id: string,
   now: Date,
   random: Buffer,
 ): { webhook: Webhook; secret: string } {
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
   const created_at = now.toISOString();
-  const webhook = { id, project_id, url, ...named({ name }), events, created_at, ...inMode({ mode }) };
+  const chosen = optional({ name, filter: filter ?? undefined });
+  const webhook = { id, project_id, url, ...chosen, events, created_at, ...inMode({ mode }) };
   return { webhook, secret: generateSecret(random) };
 }
 
@@ -123,8 +138,11 @@ export function createWebhook(
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
-/** Returns the name of a webhook as a field, if it has one. */
-export const named = ({ name }: { name?: string | undefined }) => ({ ...(name !== undefined && { name }) });
+/** Returns the fields of a webhook that only some have: its name and its filter. */
+export const optional = ({ name, filter }: { name?: string | undefined; filter?: EventFilter | undefined }) => ({
+  ...(name !== undefined && { name }),
+  ...(filter !== undefined && { filter }),
+});
 
 /** Returns the mode of a webhook as a field, if it is not live. */
 export const inMode = ({ mode }: { mode?: (typeof webhookModes)[number] | undefined }) => ({
@@ -144,7 +162,7 @@ function listed(webhook: Webhook) {
   const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  return { ...fields, ...named(webhook), ...inMode(webhook), ...(suspended_at !== undefined && { suspended_at }) };
+  return { ...fields, ...optional(webhook), ...inMode(webhook), ...(suspended_at !== undefined && { suspended_at }) };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */
@@ -156,5 +174,5 @@ function detailed(webhook: Webhook) {
 /** Returns the fields of a new webhook, including its secret. */
 export function toCreated(webhook: Webhook, secret: string) {
   const { id, project_id, url, events, created_at } = webhook;
-  return { id, project_id, url, ...named(webhook), secret, events, created_at, ...inMode(webhook) };
+  return { id, project_id, url, ...optional(webhook), secret, events, created_at, ...inMode(webhook) };
 }

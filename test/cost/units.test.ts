@@ -230,6 +230,8 @@ describe("bench/units.json", () => {
     ["keyEndpoint", [1, 0, 0, 0]],
     ["fanOut1x1", [1, 1, 0, 1]],
     ["fanOut1x10", [1, 1, 0, 1]],
+    // Without a message.
+    ["fanOutFiltered", [1, 1, 0, 0]],
     ["send1", [3, 1, 0, 0]],
     // Place, wake-up and row, the mark of a failing webhook, and the message of the retry.
     ["fail1", [3, 4, 1, 1]],

@@ -21,6 +21,7 @@ import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { messageBody } from "../../functions/platform/message-body.ts";
+import type { EventFilter } from "../../functions/webhooks/event-filter.ts";
 import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
@@ -38,8 +39,9 @@ export async function givenWebhook({
   url = "http://127.0.0.1:1/",
   projectId = randomUUID() as string,
   events = ["deploy.started"] as WebhookEventName[],
+  filter = undefined as EventFilter | undefined,
 } = {}): Promise<{ webhook: Webhook; secret: string }> {
-  const { webhook, secret } = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
+  const { webhook, secret } = createWebhook({ url, events, filter }, projectId, new Date(), randomBytes(48));
   // Owners are notified at once that it is disabled only if it is older than ten minutes.
   const older = { ...webhook, created_at: "2026-01-01T00:00:00.000Z" };
   await webhooks.insert(older, secret);

@@ -55,7 +55,12 @@ function text({ format, pattern, minLength = 0, maxLength = 100 }: Json): fc.Arb
   return fc.array(characters, { minLength, maxLength: Math.floor(maxLength / 4) }).map((parts) => parts.join(""));
 }
 
-function object({ properties, required = [], minProperties = 0 }: Json): fc.Arbitrary<Json> {
+function object(schema: Json): fc.Arbitrary<Json> {
+  const { properties, required = [], minProperties = 0, maxProperties, additionalProperties } = schema;
+  if (additionalProperties) {
+    const keys = fc.array(characters, { minLength: 1, maxLength: 25 }).map((parts) => parts.join(""));
+    return fc.dictionary(keys, valid(additionalProperties), { minKeys: minProperties, maxKeys: maxProperties });
+  }
   const fields = Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valid(schema)]));
   return fc.record(fields, { requiredKeys: required }).filter((value) => Object.keys(value).length >= minProperties);
 }
@@ -79,7 +84,8 @@ export function invalid(schema: Json): fc.Arbitrary<Json> {
 
 /** Generates values of another type, or out of bounds. */
 function wrong(schema: Json): fc.Arbitrary<Json> {
-  const { type, format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, items } = schema;
+  const { type, format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, items, minProperties } =
+    schema;
   const texts = fc.string().filter((text) => !schema.enum?.includes(text));
   const others: Record<string, fc.Arbitrary<Json>> = {
     boolean: fc.boolean(),
@@ -100,6 +106,7 @@ function wrong(schema: Json): fc.Arbitrary<Json> {
       ? []
       : [pattern ? `https://example.com/${"x".repeat(maxLength)}` : "x".repeat(maxLength + 1)]),
     ...(minItems ? [[]] : []),
+    ...(minProperties ? [{}] : []),
     ...(maxItems === undefined ? [] : [new Array(maxItems + 1).fill(items.enum?.[0])]),
   ];
   return fc.oneof(...Object.values(others), ...outside.map((value) => fc.constant(value)));

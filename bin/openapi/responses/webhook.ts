@@ -19,6 +19,13 @@ const base = {
   url: text("URL that events are sent to, as a POST request.", { pattern: HTTP_URL_PATTERN }),
   name: z.optional(text("Name of the webhook; absent = it has none.")),
   events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
+  filter: z
+    .optional(z.record(z.string(), z.array(z.string())))
+    .check(
+      z.describe(
+        "Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`.",
+      ),
+    ),
   created_at: instant("Time of creation."),
   mode: z.optional(
     oneOf<NonNullable<Webhook["mode"]>>("Absent = live.", {

@@ -30,14 +30,15 @@ export const nativeJson: ExactJson = {
   isExactNumber: (value) => JSON.isRawJSON(value),
 };
 
+/** Has its text in the same field as the result of JSON.rawJSON. */
 class ExactNumber {
-  readonly source: string;
-  constructor(source: string) {
-    this.source = source;
+  readonly rawJSON: string;
+  constructor(rawJSON: string) {
+    this.rawJSON = rawJSON;
   }
   /** For code that prints JSON without `stringify`. */
   toJSON(): number {
-    return Number(this.source);
+    return Number(this.rawJSON);
   }
 }
 
@@ -59,7 +60,7 @@ export const portableJson: ExactJson = {
   stringify(value, indent) {
     const replacer = function (this: Record<string, unknown>, key: string, converted: unknown): unknown {
       const original = this[key];
-      return original instanceof ExactNumber ? MARK + original.source : converted;
+      return original instanceof ExactNumber ? MARK + original.rawJSON : converted;
     };
     return JSON.stringify(value, replacer, indent).replaceAll(new RegExp(`"${MARK}([^"]*)"`, "g"), "$1");
   },

@@ -947,6 +947,10 @@ export interface components {
       name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
+      /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
+      filter?: {
+        [key: string]: string[];
+      };
       /**
        * Format: date-time
        * @description Time of creation.
@@ -979,6 +983,10 @@ export interface components {
       name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
+      /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
+      filter?: {
+        [key: string]: string[];
+      };
       /**
        * Format: date-time
        * @description Time of creation.
@@ -1026,6 +1034,10 @@ export interface components {
       name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
+      /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
+      filter?: {
+        [key: string]: string[];
+      };
       /**
        * Format: date-time
        * @description Time of creation.
@@ -1239,6 +1251,10 @@ export interface components {
       name?: string;
       /** @description The events that are sent. */
       events: components["schemas"]["WebhookEventName"][];
+      /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
+      filter?: {
+        [key: string]: string[];
+      };
       /**
        * Format: date-time
        * @description Time of creation.
@@ -3541,6 +3557,10 @@ export interface operations {
           name?: string;
           /** @description The events that are sent. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
+          /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
+          filter?: {
+            [key: string]: string[];
+          } | null;
           /**
            * @description Absent = live.
            *
@@ -3721,6 +3741,10 @@ export interface operations {
           name?: string | null;
           /** @description The events that are sent. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
+          /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
+          filter?: {
+            [key: string]: string[];
+          } | null;
           /** @description `false` disables the webhook, `true` enables it. */
           enabled?: boolean;
           /**

@@ -6,6 +6,7 @@ import { handler } from "../../../functions/deliveries/fan-out.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import type { EventFilter } from "../../../functions/webhooks/event-filter.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
@@ -143,6 +144,35 @@ describe("an event of a healthy webhook", () => {
       { command: "QueryCommand", units },
     ]);
     expect(await takeDeliveryMessages()).toHaveLength(count);
+  });
+
+  test("is not delivered where a filter does not match, and is stored all the same", async () => {
+    const projectId = randomUUID();
+    const filters: EventFilter[] = [
+      { environment: ["production"] },
+      { environment: ["production"], branch: ["release/*"] },
+    ];
+    const [production] = await Promise.all(filters.map((filter) => givenWebhook({ projectId, filter })));
+    const { webhook: all } = await givenWebhook({ projectId });
+    await publish(
+      eventOf(projectId, { data: { environment: "production", branch: "main" } }),
+      eventOf(projectId, { data: { environment: "staging", branch: "release/1" } }),
+      eventOf(projectId),
+    );
+    expect(await takenFirst()).toEqual([production?.webhook.id, all.id, all.id, all.id].sort());
+    expect(await storedEvents(projectId)).toHaveLength(3);
+  });
+
+  test("that no filter matches costs one query and one write, and no message", async () => {
+    await changeWebhook(webhook, { filter: { environment: ["production"] }, slow_since: new Date().toISOString() });
+    const [calls, batches] = [watchDynamo(), watchQueue()];
+    await publish(eventOf(webhook.project_id, { data: { environment: "staging" } }));
+    expect(calls.map(({ command, units }) => [command, units]).sort()).toEqual([
+      ["PutItemCommand", 1],
+      ["QueryCommand", 1],
+    ]);
+    expect(batches).toEqual([]);
+    expect(await rowsOf(webhook)).toEqual([]);
   });
 
   test("for 20 webhooks is enqueued in batches of ten, each message in the group of the project", async () => {

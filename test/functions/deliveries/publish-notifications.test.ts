@@ -98,6 +98,15 @@ test("a disabled webhook is published to the webhooks that subscribe to it, and 
   expect(sent.sort()).toEqual([others[0]?.id, others[3]?.id].sort());
 });
 
+test("an event about a webhook is delivered whatever the filter of its receiver is", async () => {
+  const { webhook, others } = await givenProject(["webhook.disabled"]);
+  const [other = webhook] = others;
+  await changeWebhook(other, { filter: { environment: ["production"] } });
+  await disable(webhook);
+  await run();
+  expect(await rowsOf(other)).toHaveLength(1);
+});
+
 test("a notification about a webhook with a name has it, beside the host", async () => {
   const { webhook, others } = await givenProject(both);
   const named = { ...webhook, name: "Chat" };

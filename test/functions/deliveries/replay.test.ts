@@ -182,6 +182,17 @@ describe("after the queue was purged", () => {
     expect(await wakeUpOf(webhook)).toMatchObject({ due: place?.due, wakes: 1 });
   });
 
+  test("a delivery is created only if the filter of the webhook matches its event", async () => {
+    const webhook = await oldWebhook({ filter: { environment: ["production"] } });
+    const [wanted, other] = ["production", "staging"].map((environment) =>
+      eventOf(webhook.project_id, { data: { environment } }),
+    );
+    await receive([wanted ?? "", other ?? ""]);
+    await purge();
+    expect(await replay(webhook.project_id)).toEqual(complete({ events: 2, deliveries: 1 }));
+    expect(await rowsOf(webhook)).toMatchObject([{ body: JSON.stringify(wanted) }]);
+  });
+
   test("two replays at the same time lead to one request per delivery", async () => {
     const webhook = await oldWebhook();
     await receive(Array.from({ length: 5 }, () => eventOf(webhook.project_id)));

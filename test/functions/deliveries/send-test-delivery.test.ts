@@ -48,6 +48,12 @@ async function sendTest(body?: unknown) {
   return ended(response.body.data.id);
 }
 
+test("a test delivery is sent whatever the filter of the webhook is", async () => {
+  await changeWebhook(scenario.webhook, { filter: { environment: ["production"] } });
+  expect((await sendTest()).status).toBe("succeeded");
+  expect(receiver.received).toHaveLength(1);
+});
+
 test("the test endpoint returns the pending delivery, marked as a test", async () => {
   const { status, body } = await post();
   expect(status).toBe(202);

@@ -59,6 +59,99 @@ test.each([
   });
 });
 
+const filter = { environment: ["production"], branch: ["main", "release/*"] };
+
+test("creates a webhook with a filter, which its responses and the audit log have", async () => {
+  const { api, project, path, create } = await projectOfAdmin();
+  const { status, body } = await create({ url, events, filter });
+  expect({ status, filter: body.data.filter }).toEqual({ status: 201, filter });
+  expect((await api.get(path)).body.data).toMatchObject([{ filter }]);
+  expect((await api.get(`${path}/${body.data.id}`)).body.data).toMatchObject({ filter });
+  expect((await api.post(`${path}/${body.data.id}/rotate-secret`, {})).body.data).toMatchObject({ filter });
+  const { data: entries } = (await api.get(`/v1/projects/${project}/audit-events`)).body;
+  expect(entries).toContainEqual(
+    expect.objectContaining({ action: "webhook.created", details: expect.objectContaining({ filter }) }),
+  );
+});
+
+test("creates the same webhook with the filter null as without one: no response has the field", async () => {
+  const { api, project, path, create } = await projectOfAdmin();
+  const [without, withNull] = [await create(), await create({ url, events, filter: null })];
+  expect(Object.keys(withNull.body.data)).toEqual(Object.keys(without.body.data));
+  for (const where of [path, `${path}/${withNull.body.data.id}`, `/v1/projects/${project}/audit-events`]) {
+    expect(JSON.stringify((await api.get(where)).body)).not.toContain("filter");
+  }
+});
+
+const VALUES = Array.from({ length: 20 }, (_, index) => `value ${index}`);
+
+test.each<[string, object]>([
+  ["five fields of twenty values", Object.fromEntries(["a", "b", "c", "d", "e"].map((name) => [name, VALUES]))],
+  ["a value of 255 characters", { branch: ["é".repeat(255)] }],
+  ["a name of 100 characters", { ["é".repeat(100)]: ["x"] }],
+  ["a name that objects inherit", { toString: ["x"] }],
+  ["* alone", { branch: ["*"] }],
+])("accepts a filter with %s", async (_, accepted) => {
+  const { create } = await projectOfAdmin();
+  const { status, body } = await create({ url, events, filter: accepted });
+  expect({ status, filter: body.data?.filter }).toEqual({ status: 201, filter: accepted });
+});
+
+test("removes duplicate values of a filter", async () => {
+  const { create } = await projectOfAdmin();
+  const { body } = await create({ url, events, filter: { branch: ["main", "next", "main"] } });
+  expect(body.data.filter).toEqual({ branch: ["main", "next"] });
+});
+
+const AN_OBJECT = "must be an object with a list of values for each field";
+const NAMES =
+  "must have fields with names of 1 to 100 characters, without control characters, other than __proto__ and constructor";
+
+test.each<[string, unknown, string, string]>([
+  ["a text", "production", "filter", AN_OBJECT],
+  ["a list", [["production"]], "filter", AN_OBJECT],
+  ["without fields", {}, "filter", "must have 1 to 5 fields, or be null"],
+  [
+    "of six fields",
+    { a: ["1"], b: ["1"], c: ["1"], d: ["1"], e: ["1"], f: ["1"] },
+    "filter",
+    "must have 1 to 5 fields, or be null",
+  ],
+  ["with a field without a name", { "": ["x"] }, "filter", NAMES],
+  ["with a name of 101 characters", { ["é".repeat(101)]: ["x"] }, "filter", NAMES],
+  ["with a line break in a name", { "a\nb": ["x"] }, "filter", NAMES],
+  ["with the field constructor", { constructor: ["x"] }, "filter", NAMES],
+  ["with the field __proto__", JSON.parse('{"a":["x"],"__proto__":["x"]}'), "filter", NAMES],
+  ["with a text instead of a list", { branch: "main" }, "filter.branch", "must be an array"],
+  ["with an empty list", { branch: [] }, "filter.branch", "must not be empty"],
+  ["with 21 values", { branch: [...VALUES, "21"] }, "filter.branch", "must have at most 20 entries"],
+  ["with a number", { pr: [42] }, "filter.pr.0", "must be a string"],
+  ["with an empty value", { branch: ["main", ""] }, "filter.branch.1", "must have 1 to 255 characters"],
+  ["with a value of 256 characters", { branch: ["é".repeat(256)] }, "filter.branch.0", "must have 1 to 255 characters"],
+  ["with a control character", { branch: ["ma\nin"] }, "filter.branch.0", "must not contain control characters"],
+  ["with * at the beginning", { branch: ["*main"] }, "filter.branch.0", "must have * only at its end"],
+  ["with two *", { branch: ["release/**"] }, "filter.branch.0", "must have * only at its end"],
+  [
+    "of 4,097 bytes",
+    { a: VALUES.map((text) => text.padEnd(201, "x")).with(0, "x".repeat(211)) },
+    "filter",
+    "must have at most 4096 bytes as JSON",
+  ],
+])("rejects a filter %s with 400 validation_error", async (_, rejected, at, message) => {
+  const { create } = await projectOfAdmin();
+  const { status, body } = await create({ url, events, filter: rejected });
+  expect({ status, ...body.error }).toMatchObject({
+    ...{ status: 400, code: "validation_error", details: [{ path: at, message }] },
+  });
+});
+
+test("accepts a filter of 4,096 bytes", async () => {
+  const { create } = await projectOfAdmin();
+  const filter = { a: VALUES.map((text) => text.padEnd(201, "x")).with(0, "x".repeat(210)) };
+  expect(Buffer.byteLength(JSON.stringify(filter))).toBe(4096);
+  expect((await create({ url, events, filter })).status).toBe(201);
+});
+
 test("stores the secret only in the table of secrets", async () => {
   const { create } = await projectOfAdmin();
   const { secret } = (await create()).body.data;

@@ -25,6 +25,7 @@ describe("changes", () => {
   test.each<[string, object]>([
     ["only the URL", { url: "https://example.com/other" }],
     ["only the name", { name: "Chat" }],
+    ["only the filter", { filter: { environment: ["production"], branch: ["main", "release/*"] } }],
     ["only the events", { events: ["deploy.failed", "deploy.succeeded"] }],
     ["both", { url: "https://example.com/both", events: ["deploy.failed"] }],
     ["both, and disables the webhook", { url: "https://example.com/off", events: ["deploy.failed"], enabled: false }],
@@ -68,6 +69,18 @@ describe("changes", () => {
     expect(await shown()).toEqual({ ...before, ...by });
     const log = (await scenario.api.get(`/v1/projects/${scenario.projectId}/audit-events?limit=1`)).body.data;
     expect(log).toMatchObject([{ action: "webhook.updated", details: { mode: "live" } }]);
+  });
+
+  test("the filter, which null removes and other changes keep, each with an entry in the audit log", async () => {
+    const before = await shown();
+    const filter = { environment: ["production"] };
+    await change({ filter });
+    expect((await change({ events: before.events })).body.data).toEqual({ ...before, ...by, filter });
+    expect((await change({ filter: null })).body.data).toEqual({ ...before, ...by });
+    expect(await row()).not.toHaveProperty("filter");
+    const log = (await scenario.api.get(`/v1/projects/${scenario.projectId}/audit-events?limit=3`)).body.data;
+    const details = log.map((entry: { details: object }) => entry.details);
+    expect(details).toEqual([{ filter: null }, { events: before.events }, { filter }]);
   });
 
   test("duplicate events to one", async () => {
