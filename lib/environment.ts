@@ -36,6 +36,10 @@ export function environmentFor(
     ...(settings.includes("credentials") && settingsOf(stage, "jwt", "jwks")),
     ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
     ...(settings.includes("permissions") && { PERMISSIONS: stage.permissions && JSON.stringify(stage.permissions) }),
+    ...(settings.includes("importedKeys") && {
+      IMPORTED_KEYS: stage.importedKeys && JSON.stringify(stage.importedKeys),
+    }),
+    ...(settings.includes("importedKeysPepper") && { IMPORTED_KEYS_PEPPER_ARN: stage.importedKeysPepper?.secretArn }),
     ...(tablesOf(uses).includes("deliveries") && settingsOf(stage, "deliveries")),
     ...environment,
   };

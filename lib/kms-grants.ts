@@ -2,8 +2,9 @@ import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
-import { type StageResources, tablesOf } from "./grants.ts";
+import { allow, type StageResources, tablesOf } from "./grants.ts";
 import { actionsForSending } from "./kms-key.ts";
+import type { Stage } from "./stage.ts";
 
 /* The permissions on customer managed KMS keys that functions need. AWS managed keys need none. */
 
@@ -41,6 +42,16 @@ export function kmsStatementsForConsuming(queue: QueueKey, data: StageResources)
 /** Returns the statements that a function needs to decrypt the values of a secret. */
 export function kmsStatementsForSecret(secret: ISecret): PolicyStatement[] {
   return secret.encryptionKey ? [allowThrough(["kms:Decrypt"], secret.encryptionKey.keyArn, "secretsmanager")] : [];
+}
+
+/** Returns the statements that a function needs to read the pepper of imported keys; empty without the option. */
+export function statementsForPepper({ importedKeysPepper }: Pick<Stage, "importedKeysPepper">): PolicyStatement[] {
+  if (importedKeysPepper === undefined) return [];
+  const { secretArn, kmsKeyArn } = importedKeysPepper;
+  return [
+    allow(["secretsmanager:GetSecretValue"], [secretArn]),
+    ...(kmsKeyArn === undefined ? [] : [allowThrough(["kms:Decrypt"], kmsKeyArn, "secretsmanager")]),
+  ];
 }
 
 /** Allows the use of a key only through one AWS service, so that data in other services stays inaccessible. */

@@ -111,6 +111,16 @@ export const settingRows = {
     about: "permissions of the platform's other services, as JSON",
     more: 'A list of up to 20 `{"name","description"}`, such as `[{"name":"registry:push","description":"push images"}]` ([verify credentials](verify-credentials.md#permissions-of-the-platform))',
   },
+  IMPORTED_KEYS: {
+    fallback: "none",
+    about: "kinds of API keys of an earlier service, as JSON",
+    more: 'A list of up to 10 `{"prefix","hash"}`, such as `[{"prefix":"acme_","hash":"sha256"}]` ([moving in](moving-in.md#keys)). `hash` is `sha256` or `hmac-sha256`',
+  },
+  IMPORTED_KEYS_PEPPER: {
+    fallback: "required with `hmac-sha256`",
+    about: "the pepper with which these keys were hashed",
+    more: "On AWS it is in Secrets Manager: option `importedKeysPepper`",
+  },
   CORS_ORIGINS: { fallback: "none", about: "origins of pages that may call the API, comma-separated" },
   AWS_ENDPOINT_URL_DYNAMODB: {
     fallback: "the embedded engine",

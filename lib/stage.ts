@@ -2,6 +2,14 @@ import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 import { type CiSystem, ciSystems } from "../functions/manifest/ci-systems.ts";
 import {
+  differentPrefixesRule,
+  haveDifferentPrefixes,
+  isKeyPrefix,
+  keyHashes,
+  keyPrefixRule,
+  MAX_KEY_KINDS,
+} from "../functions/manifest/imported-keys.ts";
+import {
   isPlatformDescription,
   isPlatformPermission,
   MAX_PLATFORM_PERMISSIONS,
@@ -184,6 +192,32 @@ const stageSchema = z.strictObject({
     .max(MAX_PLATFORM_PERMISSIONS)
     .refine((list) => areDifferent(list.map(({ name }) => name)), "must have different names")
     .optional(),
+  /**
+   * Kinds of keys of an earlier service of the platform, which are accepted after an import (docs/moving-in.md); absent = none:
+   * a token that begins with `svc_` is an API key, and any other is a JWT.
+   */
+  importedKeys: z
+    .array(
+      z.strictObject({
+        /** The beginning of each key, such as `acme_`. */
+        prefix: z.string().refine(isKeyPrefix, keyPrefixRule),
+        /** How the whole key was hashed. `hmac-sha256` needs `importedKeysPepper`. */
+        hash: z.enum(keyHashes),
+      }),
+    )
+    .min(1)
+    .max(MAX_KEY_KINDS)
+    .refine(haveDifferentPrefixes, differentPrefixesRule)
+    .optional(),
+  /** The pepper of imported keys, as text; absent = none was used. */
+  importedKeysPepper: z
+    .strictObject({
+      /** Secrets Manager secret that holds it. */
+      secretArn,
+      /** KMS key that encrypts the secret; absent = the AWS managed key. */
+      kmsKeyArn: keyArn.optional(),
+    })
+    .optional(),
   deliveries: z
     .strictObject({
       /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */
@@ -296,6 +330,11 @@ const consistentStage = stageSchema
     ({ jwt, jwks, workflowIssuers = [] }) =>
       workflowIssuers.map(issuerUrlOf).every((url) => url !== jwt?.issuer && url !== jwks?.issuer),
     { path: ["workflowIssuers"], error: "must not contain the issuer of users (jwt.issuer, jwks.issuer)" },
+  )
+  .refine(
+    ({ importedKeys = [], importedKeysPepper }) =>
+      importedKeys.some(({ hash }) => hash === "hmac-sha256") === (importedKeysPepper !== undefined),
+    { path: ["importedKeysPepper"], error: "is needed for keys with the hash hmac-sha256, and only for these" },
   )
   .refine(({ alarms, alarmEmail }) => alarms !== false || alarmEmail === undefined, {
     path: ["alarmEmail"],

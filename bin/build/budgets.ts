@@ -5,13 +5,13 @@ const DEFAULT_BUDGET_KB = 260;
 const budgetsKb: Record<string, number> = {
   "attempts/send": 270,
   "attempts/send-slow": 270,
-  "auth/authorizer": 263,
-  "credentials/verify": 268,
+  "auth/authorizer": 265,
+  "credentials/verify": 270,
   // Audit log, budgets and the backlog.
   "deliveries/recover": 264,
   // The backlog, and the hints of the last attempt.
   "deliveries/redeliver": 265,
-  "deliveries/send-test-delivery": 266,
+  "deliveries/send-test-delivery": 267,
   "deliveries/publish-notifications": 280,
   // The rules of all fields, the notification and its budget.
   "webhooks/update": 262,

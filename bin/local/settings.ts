@@ -15,6 +15,7 @@ import {
 import { isIPv4, isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
 import { platformPermissions } from "../../functions/access/platform-permissions.ts";
+import { importedKeyKinds } from "../../functions/api-keys/imported-keys.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
@@ -97,6 +98,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   checkJwks();
   checkWorkflowIssuers();
   platformPermissions();
+  if (importedKeyKinds().some(({ hash }) => hash === "hmac-sha256")) functionSettings.importedKeysPepper();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
 }

@@ -8,8 +8,8 @@ import {
   platformPermissionRule,
 } from "../manifest/permissions.ts";
 import { settings } from "../platform/env.ts";
-import { SettingError } from "../platform/errors.ts";
-import { fields, orRequired, parse, setOf } from "../schema/input.ts";
+import { fields, orRequired, setOf } from "../schema/input.ts";
+import { parseJsonSetting } from "../schema/json-setting.ts";
 
 const permissionList = z
   .array(
@@ -35,13 +35,8 @@ const permissionList = z
 export function platformPermissions(): PlatformPermission[] {
   const setting = settings.permissions();
   if (setting === undefined) return [];
-  try {
-    return parse(permissionList, JSON.parse(setting));
-  } catch (error) {
-    const reason = error instanceof SyntaxError ? "It is not JSON." : String(Object(error).message);
-    const example = '[{"name":"registry:push","description":"push images"}]';
-    throw new SettingError(`PERMISSIONS cannot be used. ${reason} Example: ${example}`);
-  }
+  const example = '[{"name":"registry:push","description":"push images"}]';
+  return parseJsonSetting("PERMISSIONS", setting, permissionList, example);
 }
 
 /** Returns the names of permissions of this API and of those that the platform adds. */

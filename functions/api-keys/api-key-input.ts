@@ -4,6 +4,7 @@ import { personId } from "../access/person-id.ts";
 import { permissionSet } from "../access/platform-permissions.ts";
 import { permissions } from "../manifest/permissions.ts";
 import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
+import { kindOfKey } from "./imported-keys.ts";
 
 /* The inputs of the endpoints for keys. A module of its own: the authorizer does not load it. */
 
@@ -19,6 +20,45 @@ export type ApiKeyInput = z.infer<ReturnType<typeof apiKeyInput>>;
 
 /** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
 export const provisionInput = () => fields({ user_id: personId, ...keyFields() });
+
+/** Upper bound on the keys of one call that imports some. */
+export const MAX_IMPORTED_KEYS = 1_000;
+
+/** Input of an import. Each key is checked by itself, so that one that is not valid does not affect the others. */
+export const importInput = fields({
+  keys: z
+    .array(z.unknown(), orRequired("must be an array"))
+    .check(z.maxLength(MAX_IMPORTED_KEYS, `must have at most ${MAX_IMPORTED_KEYS} entries`)),
+  dry_run: z.optional(z.boolean("must be true or false")),
+});
+
+const SHA_256 = /^([0-9a-f]{64}|[A-Za-z0-9+/_-]{43}=?)$/i;
+const SHOWN_PREFIX = /^[A-Za-z0-9._~+/=-]{1,32}$/;
+const hashRule = "must be the 32 bytes of the hash in hex or Base64";
+
+/** A key of an earlier service. `null` is the same as an absent field. */
+export const importedKeyInput = () =>
+  fields({
+    hash: z.pipe(
+      z.string(orRequired(hashRule)).check(z.refine((text) => SHA_256.test(text), hashRule)),
+      z.transform((text: string) =>
+        text.length === 64 ? text.toLowerCase() : Buffer.from(text, "base64").toString("hex"),
+      ),
+    ),
+    user_id: personId,
+    name: displayName,
+    key_prefix: z.string(orRequired("must be a string")).check(
+      z.refine((text) => SHOWN_PREFIX.test(text), "must be the first characters of the key, at most 32"),
+      z.refine(
+        (text) => kindOfKey(text) !== undefined,
+        "must begin with a prefix of the stage option importedKeys (in a local run, of the setting IMPORTED_KEYS)",
+      ),
+    ),
+    created_at: z.nullish(isoTime),
+    expires_at: z.nullish(isoTime),
+    permissions: z.nullish(permissionSet(permissions)),
+  });
+export type ImportedKeyInput = z.infer<ReturnType<typeof importedKeyInput>>;
 
 /** Input of a rename. */
 export const renameInput = fields({ name: displayName });

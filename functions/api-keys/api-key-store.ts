@@ -7,9 +7,18 @@ import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
 import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
-import { batchGet, dynamo, type TransactItem } from "../platform/aws.ts";
+import { batchGet, ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
 import { backoffMs } from "../platform/backoff.ts";
-import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf, updateIf } from "../platform/dynamo.ts";
+import {
+  COUNTER,
+  countDown,
+  countUp,
+  insertCounted,
+  readItem,
+  readItems,
+  transactIf,
+  updateIf,
+} from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
@@ -84,20 +93,95 @@ export async function insert(
   by: Actor = platform,
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
-  const { user_id, id, key_hash, project_id, name, key_prefix } = apiKey;
-  const limit = MAX_KEYS_PER_USER;
-  const message = `The limit of ${limit} API keys per user is reached. Delete one first.`;
-  const onFull = (cause: Error) => new ApiError("api_key_limit_reached", message, { cause });
   await insertCounted(
-    { ...counterOf(user_id), limit, onFull },
-    {
-      record: recordPut(apiKey),
-      entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
-      audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
-      ...reminderPut(nextReminder(apiKey, new Date(apiKey.created_at))),
-      ...more,
-    },
+    { ...counterOf(apiKey.user_id), limit: MAX_KEYS_PER_USER, onFull: limitReached },
+    { ...puts(apiKey, by), ...more },
   );
+}
+
+/** Returns the writes of a new key, without that of the counter. */
+function puts(apiKey: ApiKey, by: Actor): Record<string, TransactItem> {
+  const { user_id, id, key_hash, project_id, name, key_prefix } = apiKey;
+  return {
+    record: recordPut(apiKey),
+    entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
+    audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
+    ...reminderPut(nextReminder(apiKey, new Date())),
+  };
+}
+
+export function limitReached(cause?: Error): ApiError {
+  const message = `The limit of ${MAX_KEYS_PER_USER} API keys per user is reached. Delete one first.`;
+  return new ApiError("api_key_limit_reached", message, { cause });
+}
+
+/** The key of the item that says that a hash was imported. It stays when the key is deleted, so that no import brings it back. */
+const importKey = (key_hash: string) => `imported:${key_hash}`;
+
+/** A key of an earlier service, and what was imported of it, as `importsOf` returns it. */
+export interface ImportedKey {
+  apiKey: ApiKey;
+  row: string;
+}
+
+/** The keys of one transaction: up to six of its 100 items are for one key. */
+export const MAX_KEYS_PER_IMPORT = 16;
+
+/**
+ * Stores keys of an earlier service, each one once.
+ * @param keys at most MAX_KEYS_PER_IMPORT
+ * @returns false when nothing is stored, because the hash of one is in use or was imported before
+ * @throws ApiError `api_key_limit_reached` when nothing is stored, because one has no room
+ */
+export async function insertImported(keys: ImportedKey[]): Promise<boolean> {
+  const byUser = Map.groupBy(keys, ({ apiKey }) => apiKey.user_id);
+  const counters = [...byUser].map(([user, { length: count }], index): [string, TransactItem] => [
+    `counter ${index}`,
+    countUp({ ...counterOf(user), limit: MAX_KEYS_PER_USER, count }),
+  ]);
+  const items = keys.flatMap(({ apiKey, row }, index) =>
+    Object.entries({ ...puts(apiKey, platform), imported: importPut(apiKey.key_hash, row) }).map(
+      ([name, item]): [string, TransactItem] => [`${name} ${index}`, item],
+    ),
+  );
+  try {
+    await transact(Object.fromEntries([...counters, ...items]));
+    return true;
+  } catch (error) {
+    if (!(error instanceof ConditionsFailedError)) throw error;
+    if (error.items.every((name) => name.startsWith("counter"))) throw limitReached(error);
+    return false;
+  }
+}
+
+const importPut = (key_hash: string, row: string): TransactItem => ({
+  Put: {
+    TableName: tableName("apiKeys"),
+    Item: { key_hash: importKey(key_hash), row },
+    ...onlyIf(when`attribute_not_exists(key_hash)`),
+  },
+});
+
+/** Returns what was imported for these hashes, also of keys that are deleted; for a key that was not imported, an empty text. */
+export async function importsOf(hashes: string[]): Promise<Map<string, string>> {
+  const different = [...new Set(hashes)];
+  const items: { key_hash: string; row?: string }[] = await recordsOf(
+    [...different, ...different.map(importKey)],
+    true,
+  );
+  const rows = new Map(items.map(({ key_hash, row = "" }) => [key_hash, row]));
+  return new Map(
+    different.flatMap((hash) => {
+      const row = rows.get(importKey(hash)) ?? rows.get(hash);
+      return row === undefined ? [] : [[hash, row]];
+    }),
+  );
+}
+
+/** Returns the number of keys of a user, which counts towards the limit. */
+export async function countOf(user_id: string): Promise<number> {
+  const { key, attribute } = counterOf(user_id);
+  return Number((await readItem(key))?.[attribute] ?? 0);
 }
 
 /**

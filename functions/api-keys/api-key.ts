@@ -6,7 +6,7 @@ import { ApiError } from "../platform/errors.ts";
 import { addSeconds } from "../platform/time.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import { invalidField, shownText } from "../schema/input.ts";
-import type { ApiKeyInput } from "./api-key-input.ts";
+import type { ApiKeyInput, ImportedKeyInput } from "./api-key-input.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
 export interface ApiKey {
@@ -91,6 +91,33 @@ export function createApiKey(
     ...(expires_at && { expires_at: validExpiry(expires_at, now).toISOString() }),
   };
   return { apiKey, key };
+}
+
+/**
+ * Returns the item to store for a key of an earlier service. Its secret part is known to its holder only.
+ * @param random 16 bytes
+ * @throws ApiError `validation_error` when it has expired, or was created in the future or before 1970
+ */
+export function importApiKey(
+  { hash, user_id, name, key_prefix, created_at, expires_at, permissions }: ImportedKeyInput,
+  now: Date,
+  random: Buffer,
+): ApiKey {
+  const createdAt = created_at ?? now;
+  if (createdAt > now) throw invalidField("created_at", "must not be in the future");
+  if (createdAt.getTime() < 0) throw invalidField("created_at", "must not be before 1970");
+  if (expires_at && expires_at <= now)
+    throw invalidField("expires_at", "must be in the future: leave expired keys out");
+  return {
+    id: timeOrderedUuid(createdAt.getTime(), random),
+    user_id,
+    name,
+    key_prefix,
+    key_hash: hash,
+    created_at: createdAt.toISOString(),
+    ...(permissions && { permissions }),
+    ...(expires_at && { expires_at: expires_at.toISOString() }),
+  };
 }
 
 function generateKey(random: Buffer): { key: string } & Pick<ApiKey, "key_prefix" | "key_hash"> {

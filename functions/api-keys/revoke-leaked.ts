@@ -3,9 +3,9 @@ import { chargeAddress } from "../access/request-budget-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../manifest/endpoints.ts";
 import { allEnded } from "../platform/parallel.ts";
-import { hashApiKey, isApiKey } from "./api-key.ts";
 import { leakInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
+import { storedHashOf } from "./stored-hash.ts";
 
 /** Longer than ending one key usually takes, so that the time of the answer does not say whether a key existed. */
 const MIN_RESPONSE_MS = 100;
@@ -14,12 +14,13 @@ const LIMIT_REACHED = `This address has sent ${REVOCATIONS_PER_MINUTE_PER_ADDRES
 
 /**
  * Ends leaked API keys. Requires no credential: the holder of a key may end it. The answer is the same for unknown,
- * malformed and valid keys. Text without the checksum of a key cannot be one: it costs nothing and counts for nothing.
+ * malformed and valid keys. Text without the checksum or the prefix of a key cannot be one: it costs nothing and counts for nothing.
  */
 export const handler = defineEndpoint(endpoints.revokeCredentials, {
   input: leakInput,
   async run({ input: { credentials }, actor, now }) {
-    const hashes = [...new Set(credentials)].filter(isApiKey).map(hashApiKey);
+    const texts = [...new Set(credentials)];
+    const hashes = (await allEnded(texts.map(storedHashOf))).filter((hash) => hash !== undefined);
     if (hashes.length > 0) {
       await chargeAddress(
         actor.address ?? "unknown",

@@ -1,7 +1,9 @@
 import { API_KEY_PREFIX } from "../api-keys/api-key.ts";
+import { kindOfKey } from "../api-keys/imported-keys.ts";
 
 /**
- * The credential in the `Authorization` header. A token without the prefix `svc_` counts as a JWT, `svcp_…` included.
+ * The credential in the `Authorization` header. A token without the prefix `svc_`, or one of keys that the stage imports,
+ * counts as a JWT, `svcp_…` included.
  */
 export type Credential = { kind: "api_key" | "jwt"; token: string };
 
@@ -19,7 +21,8 @@ export function readCredential(headers: Record<string, string[] | undefined>): C
   if (value === undefined || values.length > 1) return undefined;
   const token = BEARER.exec(value)?.[1];
   if (token === undefined) return undefined;
-  return { kind: token.startsWith(API_KEY_PREFIX) ? "api_key" : "jwt", token };
+  const isKey = token.startsWith(API_KEY_PREFIX) || kindOfKey(token) !== undefined;
+  return { kind: isKey ? "api_key" : "jwt", token };
 }
 
 /**

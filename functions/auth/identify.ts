@@ -1,14 +1,7 @@
 import type { Identity } from "../access/identity.ts";
-import {
-  endOf,
-  hashApiKey,
-  isApiKey,
-  isExpired,
-  isLastUsedStale,
-  isReplaced,
-  type LastUse,
-} from "../api-keys/api-key.ts";
+import { endOf, isExpired, isLastUsedStale, isReplaced, type LastUse } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
+import { storedHashOf } from "../api-keys/stored-hash.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
@@ -46,7 +39,8 @@ function issuerOf(token: string, issuers: WorkflowIssuer[]): WorkflowIssuer | un
 }
 
 async function identifyByKey(token: string, lastUse: () => LastUse, now: Date): Promise<Identity> {
-  const apiKey = isApiKey(token) ? await apiKeys.findByHash(hashApiKey(token)) : undefined;
+  const hash = await storedHashOf(token);
+  const apiKey = hash === undefined ? undefined : await apiKeys.findByHash(hash);
   // Unknown, malformed, deleted and replaced keys get the same error, which must not reveal which keys exist or existed.
   if (!apiKey || isReplaced(apiKey, now))
     throw new ApiError("invalid_api_key", "The API key is not valid. Check it, or use another one.");

@@ -28,7 +28,7 @@ interface EndpointFields {
   throttle?: Throttle;
   /**
    * For an endpoint without a credential: the number of API keys that one IP address can send per minute; beyond it, it gets
-   * 429. The endpoint counts those with a valid checksum, because each of them costs a read.
+   * 429. The endpoint counts those with a valid checksum, and imported ones, because each of them costs a read.
    */
   apiKeysPerMinutePerAddress?: number;
 }
@@ -128,6 +128,7 @@ export const endpoints = {
     method: "POST",
     path: "/v1/credentials/revoke",
     file: "api-keys/revoke-leaked",
+    settings: ["importedKeys", "importedKeysPepper"],
     access: "anyone",
     permission: "none",
     // A hundred keys of one user are removed one after the other.

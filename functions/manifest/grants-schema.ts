@@ -18,8 +18,11 @@ type IndexName<Row> = Row extends { indexes: readonly { name: infer Name extends
 /** The key of a secret in Secrets Manager. */
 export type SecretKey = "jwtSecret";
 
-/** Options of a stage that a function gets in its environment. Those of deliveries go to all that use their table. */
-export type SettingKey = "credentials" | "workflowIssuers" | "permissions";
+/**
+ * Options of a stage that a function gets in its environment. Those of deliveries go to all that use their table. With
+ * `importedKeysPepper` the function may read the secret too, in a stage that has the option.
+ */
+export type SettingKey = "credentials" | "workflowIssuers" | "permissions" | "importedKeys" | "importedKeysPepper";
 
 /**
  * The AWS permissions of a function: exactly the actions that it calls. IAM enforces them on AWS, and a local run

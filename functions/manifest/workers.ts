@@ -61,7 +61,7 @@ export const workers = [
   {
     file: "auth/authorizer",
     deploysGradually: true,
-    settings: ["credentials", "workflowIssuers"],
+    settings: ["credentials", "workflowIssuers", "importedKeys", "importedKeysPepper"],
     reserves: "authorizer",
     trigger: { kind: "authorizer" },
     timeoutSeconds: 10,
@@ -73,7 +73,7 @@ export const workers = [
   },
   {
     file: "credentials/verify",
-    settings: ["credentials", "workflowIssuers", "permissions"],
+    settings: ["credentials", "workflowIssuers", "importedKeys", "importedKeysPepper", "permissions"],
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 512,
@@ -204,6 +204,22 @@ export const workers = [
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
         projects: ["BatchGetItem"],
+        auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
+      },
+    },
+  },
+  {
+    file: "api-keys/import",
+    settings: ["permissions", "importedKeys"],
+    trigger: { kind: "invoke" },
+    // A thousand keys, of which those of one user are written one after the other.
+    timeoutSeconds: 55,
+    memoryMb: 512,
+    uses: {
+      tables: {
+        apiKeys: ["BatchGetItem", "PutItem"],
+        userApiKeys: ["GetItem", "PutItem", "UpdateItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
       },

@@ -63,12 +63,24 @@ interface Counter {
   attribute: string;
 }
 
-interface CountedInsert extends Counter {
+interface CountUp extends Counter {
   /** Maximum number of items. */
   limit: number;
+  /** Items that are written; absent = 1. */
+  count?: number;
   /** Further changes of the item that counts, and a further condition. */
   set?: Record<string, unknown>;
   when?: Part;
+}
+
+/** Returns the write that counts more items, never more than the limit, for the transaction that writes them. */
+export function countUp({ key, attribute, limit, count = 1, set = {}, when: condition }: CountUp): TransactItem {
+  const hasRoom = new Part([`(attribute_not_exists(${attribute}) OR ${attribute} <= `, ")"], [limit - count]);
+  const change = changing({ set, add: { [attribute]: count }, when: allOf(condition, hasRoom) });
+  return { Update: { ...key, ...change, ReturnValuesOnConditionCheckFailure: "ALL_OLD" } };
+}
+
+interface CountedInsert extends CountUp {
   /** Returns the error for a counter whose condition is not true. */
   onFull(error: ConditionsFailedError): Error;
 }
@@ -78,14 +90,11 @@ interface CountedInsert extends Counter {
  * @throws ConditionsFailedError when the condition of another item failed
  */
 export async function insertCounted(
-  { key, attribute, limit, set = {}, when: condition, onFull }: CountedInsert,
+  { onFull, ...counter }: CountedInsert,
   items: Record<string, TransactItem>,
 ): Promise<void> {
-  const hasRoom = new Part([`(attribute_not_exists(${attribute}) OR ${attribute} < `, ")"], [limit]);
-  const change = changing({ set, add: { [attribute]: 1 }, when: allOf(condition, hasRoom) });
-  const counter = { Update: { ...key, ...change, ReturnValuesOnConditionCheckFailure: "ALL_OLD" } } as const;
   try {
-    await transact({ counter, ...items });
+    await transact({ counter: countUp(counter), ...items });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) throw onFull(error);
     throw error;

@@ -131,6 +131,11 @@ export const settings = {
   },
   /** The permissions that the platform adds, as JSON (access/platform-permissions.ts); undefined = none. */
   permissions: () => optional("PERMISSIONS"),
+  /** The kinds of keys of an earlier service, as JSON (api-keys/imported-keys.ts); undefined = none. */
+  importedKeys: () => optional("IMPORTED_KEYS"),
+  /** The pepper of keys that an earlier service hashed with HMAC-SHA256, and the secret in Secrets Manager that holds it on AWS. */
+  importedKeysPepper: () => required("IMPORTED_KEYS_PEPPER"),
+  importedKeysPepperArn: () => optional("IMPORTED_KEYS_PEPPER_ARN"),
   /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
   oidcIssuers: () => optional("OIDC_ISSUERS"),
 };

@@ -40,11 +40,18 @@ const permissionSettings = { PERMISSIONS: '[{"name":"registry:push","description
 const usersOfPermissions = [
   "api-keys/create",
   "api-keys/get-current",
+  "api-keys/import",
   "api-keys/provision",
   "credentials/verify",
   "service-accounts/create-api-key",
   "trusted-workflows/create",
 ];
+const importSettings = { IMPORTED_KEYS: '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old_","hash":"hmac-sha256"}]' };
+const usersOfPepper = [...usersOfCredentials, "api-keys/revoke-leaked"];
+const usersOfImports = [...usersOfPepper, "api-keys/import"];
+const pepperSettings = {
+  IMPORTED_KEYS_PEPPER_ARN: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pepper-AbCdEf",
+};
 /** The functions that read or write deliveries. */
 const usersOfDeliveries = [
   "attempts/send",
@@ -67,13 +74,18 @@ const usersOfDeliveries = [
 ];
 
 test.each(functionRows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
-  const names = Object.keys({ ...credentialSettings, ...deliverySettings, ...workflowSettings, ...permissionSettings });
+  const names = Object.keys({
+    ...{ ...credentialSettings, ...deliverySettings, ...workflowSettings, ...permissionSettings },
+    ...{ ...importSettings, ...pepperSettings },
+  });
   const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
     ...(usersOfCredentials.includes(file) && credentialSettings),
     ...(usersOfDeliveries.includes(file) && deliverySettings),
     ...(usersOfWorkflows.includes(file) && workflowSettings),
     ...(usersOfPermissions.includes(file) && permissionSettings),
+    ...(usersOfImports.includes(file) && importSettings),
+    ...(usersOfPepper.includes(file) && pepperSettings),
   });
 });
 
@@ -81,6 +93,7 @@ test.each(functionRows)("$file gets no setting for an option that the stage does
   const locations = /_(TABLE|URL|ARN)$/;
   const others = Object.entries(variablesOf(dev, file)).filter(([name]) => !locations.test(name));
   expect(Object.fromEntries(others)).toEqual({ STAGE: "dev" });
+  expect(variablesOf(dev, file)).not.toHaveProperty("IMPORTED_KEYS_PEPPER_ARN");
 });
 
 test("no function on AWS allows webhooks to private addresses", () => {

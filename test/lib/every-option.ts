@@ -36,6 +36,14 @@ export const everyOption = {
     },
   ],
   permissions: [{ name: "registry:push", description: "push images" }],
+  importedKeys: [
+    { prefix: "acme_", hash: "sha256" },
+    { prefix: "old_", hash: "hmac-sha256" },
+  ],
+  importedKeysPepper: {
+    secretArn: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pepper-AbCdEf",
+    kmsKeyArn: "arn:aws:kms:eu-west-1:111122223333:key/2222cccc-12ab-34cd-56ef-1234567890ab",
+  },
   deliveries: { retrySchedule: [1, 60, 3_600], disableAfterSeconds: 86_400 },
   domain: {
     name: "api.example.com",

@@ -6,7 +6,8 @@ import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { topics } from "../../functions/manifest/topics.ts";
 import type { Trigger } from "../../functions/manifest/workers.ts";
-import { dev, type Json, only } from "./synthesized.ts";
+import { everyOption } from "./every-option.ts";
+import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 interface Row {
   file: string;
@@ -15,6 +16,7 @@ interface Row {
 }
 
 const rows: readonly Row[] = functionRows;
+const every = new SynthesizedStack("everyOption");
 
 test.each(rows)("$file may do what its row lists, as in a local run, and nothing else", ({ file, uses, trigger }) => {
   expect(dev.grants(file)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
@@ -81,6 +83,27 @@ test("only the functions that verify credentials read the JWT secret", () => {
   });
 });
 
+test("only the functions that receive imported keys read their pepper, and only in a stage with the option", () => {
+  const { secretArn, kmsKeyArn } = everyOption.importedKeysPepper ?? {};
+  const readers = rows.filter(({ file }) => JSON.stringify(every.statementsOf(file)).includes(String(secretArn)));
+  expect(readers.map(({ file }) => file).sort()).toEqual([
+    "api-keys/revoke-leaked",
+    "auth/authorizer",
+    "credentials/verify",
+  ]);
+  for (const { file } of readers) {
+    const grants = every
+      .statementsOf(file)
+      .flatMap(({ Action, Resource, Condition }) =>
+        [Resource].flat().map((resource) => [Action, resource, JSON.stringify(Condition)]),
+      );
+    expect(grants).toContainEqual(["secretsmanager:GetSecretValue", secretArn, undefined]);
+    const viaSecretsManager = '{"StringLike":{"kms:ViaService":"secretsmanager.*.amazonaws.com"}}';
+    expect(grants).toContainEqual(["kms:Decrypt", kmsKeyArn, viaSecretsManager]);
+  }
+  expect(JSON.stringify(dev.template)).not.toContain("IMPORTED_KEYS");
+});
+
 test("only the fan-out sends to a dead-letter queue, and only to that of the events", () => {
   expect(functionsWith((grant) => grant.endsWith("-dlq"))).toEqual({
     "deliveries/fan-out": ["sqs:SendMessage on queue deployment-webhooks-dev-deployment-events-dlq"],
@@ -106,6 +129,10 @@ test("each function that uses the table of API keys has only the actions it need
     ],
     "api-keys/create": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/import": [
+      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
+    ],
     "api-keys/list": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/delete": [
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",

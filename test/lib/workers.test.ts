@@ -35,6 +35,7 @@ const expected: Record<string, Expected> = {
   "projects/remove-member": { timeoutSeconds: 10, memoryMb: 256 },
   "projects/suspend": { timeoutSeconds: 30, memoryMb: 256 },
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
+  "api-keys/import": { timeoutSeconds: 55, memoryMb: 512 },
   "api-keys/revoke-all": { timeoutSeconds: 55, memoryMb: 256 },
 };
 

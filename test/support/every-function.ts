@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { startDemoIssuer } from "../../bin/local/demo-issuer.ts";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
@@ -135,6 +135,16 @@ async function callEndpoint(
   );
 }
 
+/** Imports a key that expires, after a dry run. It is deleted with the other keys of the user. */
+async function importKeys(user_id: string): Promise<void> {
+  process.env.IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"}]';
+  const hash = randomBytes(32).toString("hex");
+  const row = { hash, user_id, name: "earlier", key_prefix: "acme_1", expires_at: secondsFromNow(90 * 86_400) };
+  for (const dry_run of [true, false]) {
+    expect(await call("api-keys/import", { keys: [row], dry_run })).toEqual({ imported: 1, unchanged: 0, refused: [] });
+  }
+}
+
 async function useKeys(service: TestService): Promise<void> {
   const { api, userId } = service.user();
   const { id, key } = (await api.post("/v1/api-keys", { name: "own" })).body.data;
@@ -164,17 +174,18 @@ async function useKeys(service: TestService): Promise<void> {
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
   await call<{ key: string }>("api-keys/provision", { ...partner, expires_at: secondsFromNow(90 * 86_400) });
   const provisioned = await call<{ key: string }>("api-keys/provision", { user_id: userId, name: "partner" });
+  await importKeys(userId);
   const { results } = await call<{ results: object[] }>("credentials/verify", {
     credentials: [key, provisioned.key].map((token) => ({ token, project_id: projectId })),
   });
   expect(results).toMatchObject([{ role: "admin" }, { role: "admin" }]);
   await expectStatus(service.as(key).post("/v1/api-keys", { name: "more" }), 403);
   for (const credential of [key, provisioned.key]) {
-    expect((await service.as(credential).get("/v1/api-keys")).body.data).toHaveLength(3);
+    expect((await service.as(credential).get("/v1/api-keys")).body.data).toHaveLength(4);
   }
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 204);
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 404);
-  expect(await call("api-keys/revoke-all", { user_id: userId })).toEqual({ revoked: 2 });
+  expect(await call("api-keys/revoke-all", { user_id: userId })).toEqual({ revoked: 3 });
   for (const credential of [key, provisioned.key, "svc_malformed", "no.jwt.atall"]) {
     await expectStatus(service.as(credential).get("/v1/api-keys"), 401);
   }

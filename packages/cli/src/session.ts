@@ -74,12 +74,15 @@ export type Identity =
   | { kind: "api_key"; key_prefix: string }
   | { kind: "jwt"; subject: string | null; expires_at: string | null };
 
+/** Any other credential is an API key: that of an earlier service may begin otherwise than with `svc_`. */
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
 /** The length of `key_prefix` in the API. */
 const KEY_PREFIX_LENGTH = 12;
 
 /** Describes a credential without exposing it. Does not verify the claims of a JWT: the service does. */
 export function identityOf(token: string): Identity {
-  if (token.startsWith("svc_")) return { kind: "api_key", key_prefix: token.slice(0, KEY_PREFIX_LENGTH) };
+  if (!JWT.test(token)) return { kind: "api_key", key_prefix: token.slice(0, KEY_PREFIX_LENGTH) };
   const { sub, exp } = claimsOf(token);
   return {
     kind: "jwt",

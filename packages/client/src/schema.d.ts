@@ -829,7 +829,7 @@ export interface components {
       id: string;
       /** @description Display name of the key. */
       name: string;
-      /** @description The first 12 characters of the key, to recognize it. */
+      /** @description The first characters of the key, to recognize it. They are 12, and begin with `svc_`, unless the platform has imported the key from an earlier service. */
       key_prefix: string;
       /**
        * Format: date-time
@@ -869,7 +869,7 @@ export interface components {
       id: string;
       /** @description Display name of the key. */
       name: string;
-      /** @description The first 12 characters of the key, to recognize it. */
+      /** @description The first characters of the key, to recognize it. They are 12, and begin with `svc_`, unless the platform has imported the key from an earlier service. */
       key_prefix: string;
       /**
        * Format: date-time
@@ -3008,7 +3008,7 @@ export interface operations {
                 id: string;
                 /** @description Display name of the key. */
                 name: string;
-                /** @description The first 12 characters of the key that was sent, which may be a previous one after a roll. */
+                /** @description The first characters of the key that was sent, which may be a previous one after a roll. */
                 key_prefix: string;
               } | null;
               /** @description Its permissions; null = the same as its user. */

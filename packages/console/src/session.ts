@@ -15,7 +15,8 @@ export interface Session {
 /** Reads a pasted credential. A leading `Bearer` and surrounding spaces are removed. */
 export function sessionOf(pasted: string): Session {
   const token = pasted.trim().replace(/^bearer\s+/i, "");
-  if (token.startsWith("svc_")) return { token, kind: "key", user: undefined, expiresAt: undefined };
+  // An API key of an earlier service may begin otherwise than with `svc_`.
+  if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return { token, kind: "key", user: undefined, expiresAt: undefined };
   const claims = claimsOf(token);
   const user = typeof claims.sub === "string" ? claims.sub : undefined;
   return { token, kind: "jwt", user, expiresAt: typeof claims.exp === "number" ? claims.exp * 1000 : undefined };

@@ -70,7 +70,10 @@ test.each([
   expect(await invoke(service.baseUrl, name, {})).toMatchObject({
     status: 404,
     headers: { "x-amzn-errortype": "ResourceNotFoundException" },
-    body: { Type: "User", Message: expect.stringContaining("api-keys-provision, api-keys-revoke-all") },
+    body: {
+      Type: "User",
+      Message: expect.stringContaining("api-keys-provision, api-keys-import, api-keys-revoke-all"),
+    },
   });
 });
 

@@ -112,6 +112,8 @@ test.each<[string, string, string | RegExp]>([
   ["JWKS_ISSUER", "notaurl", /^JWKS_URI.* must be an https URL/],
   ["AWS_ENDPOINT_URL_SQS", "localhost:4566", 'AWS_ENDPOINT_URL_SQS must be an http(s) URL, not "localhost:4566".'],
   ["AWS_ENDPOINT_URL_DYNAMODB", "http://", 'AWS_ENDPOINT_URL_DYNAMODB must be an http(s) URL, not "http://".'],
+  ["IMPORTED_KEYS", '[{"prefix":"svc_","hash":"sha256"}]', /^IMPORTED_KEYS cannot be used\. .*0\.prefix must be/],
+  ["IMPORTED_KEYS", '[{"prefix":"old_","hash":"hmac-sha256"}]', "IMPORTED_KEYS_PEPPER is not set"],
   ["CORS_ORIGINS", "https://a.example/path", /^CORS_ORIGINS must hold origins such as/],
 ])("%s=%s is one sentence that names the setting", (name, value, message) => {
   const start = () => {

@@ -268,6 +268,7 @@ test("each worker has its trigger, timeout and memory", () => {
     { file: "projects/remove-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     { file: "projects/suspend", trigger: { kind: "invoke" }, limits: "30 s, 256 MB" },
     { file: "api-keys/provision", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+    { file: "api-keys/import", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "api-keys/revoke-all", trigger: { kind: "invoke" }, limits: "55 s, 256 MB" },
   ]);
 });

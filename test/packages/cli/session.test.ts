@@ -1,0 +1,22 @@
+import { join } from "node:path";
+import { identityOf } from "../../../packages/cli/src/session.ts";
+
+// By its path: it needs the types of a browser.
+const { sessionOf } = await import(join(import.meta.dirname, "../../../packages/console/src/session.ts"));
+
+const segment = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url");
+const jwt = `${segment({ alg: "HS256" })}.${segment({ sub: "alice", exp: 1_900_000_000 })}.c2lnbmF0dXJl`;
+
+test("svc and the console describe a JWT by its subject and expiry", () => {
+  const expires_at = "2030-03-17T17:46:40.000Z";
+  expect(identityOf(jwt)).toEqual({ kind: "jwt", subject: "alice", expires_at });
+  expect(sessionOf(jwt)).toMatchObject({ kind: "jwt", user: "alice", expiresAt: Date.parse(expires_at) });
+});
+
+test.each(["svc_0123456789abcdef", "acme_0123456789", "old.0123456789ab"])(
+  "svc and the console describe %s as an API key: a service may accept keys of an earlier one",
+  (key) => {
+    expect(identityOf(key)).toEqual({ kind: "api_key", key_prefix: key.slice(0, 12) });
+    expect(sessionOf(key)).toMatchObject({ kind: "key", user: undefined });
+  },
+);
