@@ -12,6 +12,9 @@ The file is YAML or JSON:
     - url: https://example.com/hook
       name: Chat                       # optional; without it, the name is left as it is; null removes it
       events: [deploy.succeeded, deploy.failed]
+      filter:                          # optional; without it, the filter is left as it is; null removes it
+        environment: [production]
+        branch: [main, release/*]
     - url: https://example.com/paused
       events: [deploy.failed]
       enabled: false                   # optional; without it, the state is left as it is

@@ -1,4 +1,5 @@
 import type { Webhook, WebhookHealth, WebhookInList, WebhookStats } from "../../client/src/client.ts";
+import { filterLines } from "../../client/src/event-filter.ts";
 import { type Cell, facts, relativeTime, table } from "./table.ts";
 import type { Style } from "./terminal.ts";
 
@@ -55,7 +56,7 @@ function meaningOf({ id, project_id, suspended_at, mode, health: { state } }: We
 
 /** Formats a webhook with its health. */
 export function webhookPage(webhook: Webhook, now = new Date()): string {
-  const { id, project_id, url, name, events, created_at, disabled_at, suspended_at, health } = webhook;
+  const { id, project_id, url, name, events, filter, created_at, disabled_at, suspended_at, health } = webhook;
   const { state, since, last_success_at, last_error, next_probe_at } = health;
   const timed = (at: string) => `${at} (${relativeTime(at, now)})`;
   const isFailing = state === "failing" || state === "probing";
@@ -65,6 +66,7 @@ export function webhookPage(webhook: Webhook, now = new Date()): string {
     ["name", name],
     ["url", url],
     ["events", events.join(" ")],
+    ["filter", filter && filterLines(filter).join(", ")],
     ["state", stateCell(webhook, now)],
     ["", meaningOf(webhook)],
     ["failing", isFailing && since !== null ? timed(since) : undefined],

@@ -1,5 +1,13 @@
 import { type Command, Option } from "commander";
 import type { Client, StatsWindow, Webhook, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
+import {
+  decisionOn,
+  type EventFilter,
+  newestEvents,
+  readFilter,
+  TRIED_EVENTS,
+  unknownFields,
+} from "../../client/src/event-filter.ts";
 import { statsWindows, webhookEventNames } from "../../client/src/values.ts";
 import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
@@ -11,10 +19,24 @@ import { overlapNote, overlapOption, overlapSecondsOf } from "./key-options.ts";
 import { namesOption } from "./names-option.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { relativeTime, table } from "./table.ts";
-import { confirm, jsonText, note, print } from "./terminal.ts";
+import { confirm, jsonText, note, print, printable } from "./terminal.ts";
 import { stateCell, statsPage, webhookPage } from "./webhook-view.ts";
 
 const eventsOption = () => namesOption("--events <names...>", "the events to receive", webhookEventNames);
+
+const filterOption = (about: string) => new Option("--filter <field=value...>", about);
+const filterHelp = `
+A filter: a deployment event is sent if its data has, in each field, one of the values. * at the end of a value stands for any
+rest: --filter environment=production 'branch=release/*' branch=main`;
+
+/** Reads the words of the option; an empty one stands for no filter. @throws CommandError for another text */
+function filterOf(words: string[] | undefined): { filter?: EventFilter | null } {
+  if (words === undefined) return {};
+  if (words.join("") === "") return { filter: null };
+  const read = readFilter(words);
+  if ("filter" in read) return read;
+  throw usageError(`${read.invalid} is not a field and a value.`, "Pass --filter environment=production branch=main");
+}
 
 type WebhookMode = "live" | "shadow";
 const modeOption = (about: string) => new Option("--mode <mode>", about).choices(["live", "shadow"]);
@@ -36,7 +58,7 @@ async function findWebhookOf(
 export function addWebhooks(program: Command): void {
   const webhooks = program
     .command("webhooks")
-    .summary("webhooks of a project: create, list, show, stats, update, delete, rotate, test, certify")
+    .summary("webhooks of a project: create, list, show, stats, update, delete, rotate, test, test-filter, certify")
     .description("Webhooks: the URLs that receive the deployment events of a project.");
 
   webhooks
@@ -46,12 +68,13 @@ export function addWebhooks(program: Command): void {
     .argument("<url>", "https://…; a local service also accepts http://127.0.0.1")
     .addOption(eventsOption().makeOptionMandatory())
     .option("--name <name>", "its name in lists, up to 100 characters")
+    .addOption(filterOption("send only events with these values; default: all"))
     .addOption(modeOption("shadow: deliveries are signed and logged, and not sent; default: live"))
     .option(...projectOption)
     .option(...onceOption)
     .addHelpText(
       "after",
-      `\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
+      `${filterHelp}\n\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .action(async (url: string, _options, command: Command) => {
       const {
@@ -59,10 +82,18 @@ export function addWebhooks(program: Command): void {
         name,
         mode,
         ...options
-      }: InProject & OnceOptions & { name?: string; mode?: WebhookMode; events: WebhookEventName[] } =
+      }: InProject &
+        OnceOptions & { name?: string; mode?: WebhookMode; events: WebhookEventName[]; filter?: string[] } =
         command.optsWithGlobals();
+      const filter = filterOf(options.filter);
       const { api, projectId } = await openProject(options);
-      const webhook = { url, ...(name !== undefined && { name }), events: options.events, ...(mode && { mode }) };
+      const webhook = {
+        url,
+        ...(name !== undefined && { name }),
+        events: options.events,
+        ...filter,
+        ...(mode && { mode }),
+      };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       print(json ? jsonText(created) : created.secret);
@@ -123,21 +154,24 @@ export function addWebhooks(program: Command): void {
 
   webhooks
     .command("update")
-    .summary("change the URL, name, events or mode of a webhook, enable or disable it")
+    .summary("change the URL, name, events, filter or mode of a webhook, enable or disable it")
     .description("Changes a webhook. To send held deliveries after enabling it, use svc deliveries recover.")
     .argument(...webhookId)
     .option("--url <url>", "the new URL")
     .option("--name <name>", 'the new name; "" removes it')
     .addOption(eventsOption())
+    .addOption(filterOption('the new filter, instead of the present one; "" removes it'))
     .option("--enable", "resume sending")
     .option("--disable", "stop sending; new events are held")
     .addOption(modeOption("shadow: log deliveries with their signatures, and do not send them"))
     .option(...projectOption)
+    .addHelpText("after", filterHelp)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject & {
         url?: string;
         name?: string;
         events?: WebhookEventName[];
+        filter?: string[];
         enable?: boolean;
         disable?: boolean;
         mode?: WebhookMode;
@@ -147,11 +181,15 @@ export function addWebhooks(program: Command): void {
         ...(options.url !== undefined && { url: options.url }),
         ...(options.name !== undefined && { name: options.name === "" ? null : options.name }),
         ...(options.events && { events: options.events }),
+        ...filterOf(options.filter),
         ...((options.enable || options.disable) && { enabled: options.enable === true }),
         ...(options.mode && { mode: options.mode }),
       };
       if (Object.keys(changes).length === 0) {
-        throw usageError("Nothing to change.", "Pass --url, --name, --events, --enable, --disable or --mode.");
+        throw usageError(
+          "Nothing to change.",
+          "Pass --url, --name, --events, --filter, --enable, --disable or --mode.",
+        );
       }
       const { api, webhook } = await findWebhookOf(options, id);
       printWebhook(await api.updateWebhook(webhook, changes), options);
@@ -211,6 +249,47 @@ export function addWebhooks(program: Command): void {
       const delivery = await api.sendTestDelivery(webhook, options.event && { event: options.event });
       if (options.wait) return awaitOutcome(api, webhook, delivery, options.json);
       print(options.json ? jsonText(delivery) : delivery.id);
+    });
+
+  webhooks
+    .command("test-filter")
+    .summary("show which of the last events a webhook's filter lets through, and why")
+    .description(
+      `Shows for each of the last ${TRIED_EVENTS} deployment events of the project whether the webhook would receive it, by its events and its filter, and why. Sends nothing. With --json, prints one record per line.`,
+    )
+    .argument(...webhookId)
+    .addOption(filterOption("try this filter, instead of that of the webhook"))
+    .option(...projectOption)
+    .addHelpText("after", filterHelp)
+    .action(async (id: string | undefined, _options, command: Command) => {
+      const options: InProject & { filter?: string[] } = command.optsWithGlobals();
+      const tried = filterOf(options.filter);
+      const { api, webhook } = await findWebhookOf(options, id);
+      const { events: names, filter = null } = { ...(await api.getWebhook(webhook)), ...tried };
+      const subscription = { events: names, filter: filter ?? undefined };
+      const events = await newestEvents(api, webhook.projectId);
+      const decisions = events.map((event) => ({ ...event, ...decisionOn(subscription, event) }));
+      if (options.json) {
+        for (const { payload, ...decision } of decisions) print(jsonText(decision));
+      } else if (events.length > 0) {
+        const rows = decisions.map(({ received, timestamp, event, deployment_id, reason }) => [
+          received ? { text: "sent", style: "green" as const } : { text: "not sent", style: "dim" as const },
+          timestamp,
+          event,
+          reason,
+          deployment_id,
+        ]);
+        print(table(["", "time", "event", "why", "deployment"], rows));
+      }
+      const sent = decisions.filter(({ received }) => received).length;
+      note(
+        events.length === 0
+          ? "The project has no events of the last 30 days."
+          : `${sent} of ${events.length} are sent.`,
+      );
+      for (const field of unknownFields(subscription.filter, events)) {
+        note(`None of the events has the field ${printable(field)} in its data. Is it misspelt?`);
+      }
     });
 
   webhooks

@@ -342,9 +342,12 @@ test("the report of a certification does not contain the target of a redirect, w
 });
 
 test("creates a webhook, shows its secret once, and deletes the webhook", async () => {
-  const created = await call("create_webhook", { project: "Project", url: receiver.url, events: ["deploy.failed"] });
+  const filter = { environment: ["production"] };
+  const input = { project: "Project", url: receiver.url, events: ["deploy.failed"], filter };
+  const created = await call("create_webhook", input);
   const { webhook } = structured(created);
-  expect(structured(created).untrusted).toMatchObject({ details: { url: receiver.url } });
+  expect(structured(created).untrusted).toMatchObject({ details: { url: receiver.url, filter } });
+  expect(structured(await call("list_webhooks")).untrusted).toMatchObject({ details: [{ filter }] });
   expect(JSON.stringify(structured(created).untrusted)).not.toContain(webhook.secret);
   expect(webhook).toMatchObject({ secret: expect.stringMatching(/^whsec_[0-9a-f]{64}$/) });
   expect(textOf(created)).toContain("not shown again");

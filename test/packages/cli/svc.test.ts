@@ -565,6 +565,47 @@ describe("webhooks", () => {
     expect(webhook).toMatchObject({ url: receiver.url, events: ["deploy.started", "deploy.failed"] });
   });
 
+  test('create and update --filter set the filter, which show has, apply reads, test-filter tries and "" removes', async () => {
+    const environment = ["--filter", "environment=production"];
+    const args = ["webhooks", "create", receiver.url, "--events", "deploy.started", "--json", ...environment];
+    const { id, filter } = json(await svcHere(args, { env, showsSecret: true }));
+    expect(filter).toEqual({ environment: ["production"] });
+    for (const data of [{ environment: "staging" }, { environment: "production", branch: "release/2" }]) {
+      await publish(eventOf(projectId, { data }));
+    }
+    const feed = () => api.get(`/v1/projects/${projectId}/events`);
+    await eventually(async () => expect((await feed()).body.data).toHaveLength(2));
+    const tried = await svcHere(["webhooks", "test-filter"], { env });
+    expect(tried.stdout).toMatch(/^sent +\S+Z +deploy.started +environment is production +/m);
+    expect(tried.stdout).toMatch(/^not sent +\S+Z +deploy.started +environment is staging +/m);
+    expect(tried.stderr).toBe("1 of 2 are sent.\n");
+
+    const other = await svcHere(["webhooks", "test-filter", id, "--json", "--filter", "brnch=*", "branch=main"], {
+      env,
+    });
+    const decisions = other.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(decisions).toMatchObject([{ received: false }, { received: false }]);
+    expect(decisions.map(({ reason }) => reason)).toContainEqual(expect.stringContaining("; branch is release/2"));
+    expect(other.stderr).toContain("the field brnch in its data. Is it misspelt?");
+    expect((await api.get(path(id))).body.data.filter).toEqual(filter);
+
+    await svcHere(["webhooks", "update", id, "--filter", "branch=main", "branch=release/*", "a=b c"], { env });
+    const shown = (await svcHere(["webhooks", "show", id], { env })).stdout;
+    expect(shown).toMatch(/^filter +a=b c, branch=main, branch=release\/\*$/m);
+    const unfiltered = json(await svcHere(["webhooks", "update", id, "--filter", "", "--json"], { env }));
+    expect(unfiltered).not.toHaveProperty("filter");
+
+    const declared = { url: receiver.url, events: ["deploy.started"], filter };
+    const input = JSON.stringify({ webhooks: [declared] });
+    expect((await svcHere(["apply", "-f", "-"], { env, input })).stderr).toContain(
+      "+   filter: environment=production\n",
+    );
+    expect((await api.get(path(id))).body.data.filter).toEqual(filter);
+  });
+
   test('create and update --name set the name, which list and show have and "" removes', async () => {
     const args = ["webhooks", "create", receiver.url, "--events", "deploy.failed", "--name", "Chat", "--json"];
     const { id } = json(await svcHere(args, { env, showsSecret: true }));
@@ -602,6 +643,8 @@ describe("webhooks", () => {
     [["webhooks", "show"], 4, "svc webhooks create"],
     [["webhooks", "update"], 2, "Nothing to change"],
     [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
+    [["webhooks", "update", "--filter", "branch=main", "next"], 2, "next is not a field and a value"],
+    [["webhooks", "test-filter", "--filter", "=main"], 2, "=main is not a field and a value"],
     [["webhooks", "rotate", "--overlap", "soon"], 2, "soon is not a valid duration"],
     [["webhooks", "delete"], 2, "missing required argument"],
     [["webhooks", "delete", "0193"], 2, "Pass the full id; prefixes are not accepted here."],

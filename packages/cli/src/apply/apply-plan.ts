@@ -44,8 +44,9 @@ const actionOrder: Change["action"][] = ["create", "update", "delete", "unchange
 async function applyChange(api: Client, projectId: string, change: Change, json?: boolean): Promise<void> {
   const record = toChangeRecord(change);
   if (change.action === "create") {
-    const { url, name, events, enabled } = change.declared;
-    const created = await api.createWebhook(projectId, { url, ...(name && { name }), events });
+    const { url, name, events, filter, enabled } = change.declared;
+    const optional = { ...(name && { name }), ...(filter && { filter }) };
+    const created = await api.createWebhook(projectId, { url, ...optional, events });
     if (json) print(jsonText({ ...record, id: created.id, secret: created.secret }));
     else {
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
@@ -56,10 +57,11 @@ async function applyChange(api: Client, projectId: string, change: Change, json?
   }
   const webhook = { projectId, webhookId: change.webhook.id };
   if (change.action === "update") {
-    const { name, events, enabled } = change.changes;
+    const { name, events, filter, enabled } = change.changes;
     await api.updateWebhook(webhook, {
       ...(name && { name: name.to }),
       ...(events && { events: events.to }),
+      ...(filter && { filter: filter.to }),
       ...(enabled && { enabled: enabled.to }),
     });
   }

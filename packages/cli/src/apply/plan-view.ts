@@ -1,3 +1,4 @@
+import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
 import { printable, styled } from "../terminal.ts";
 import type { Change } from "./plan.ts";
 
@@ -13,6 +14,8 @@ export interface ChangeRecord {
   name?: string;
   /** Only for `create`. */
   events?: string[];
+  /** Only for `create` with a filter. */
+  filter?: EventFilter;
   enabled?: boolean;
   /** Only for `update`: each field that changes. */
   changes?: object;
@@ -23,8 +26,9 @@ export interface ChangeRecord {
 export function toChangeRecord(change: Change): ChangeRecord {
   const { action } = change;
   if (action === "create") {
-    const { url, name, events, enabled = true } = change.declared;
-    return { action, id: null, url, ...(name && { name }), events: [...new Set(events)], enabled };
+    const { url, name, events, filter, enabled = true } = change.declared;
+    const optional = { ...(name && { name }), ...(filter && { filter }) };
+    return { action, id: null, url, ...optional, events: [...new Set(events)], enabled };
   }
   const { id, url } = change.webhook;
   return { action, id, url, ...(action === "update" && { changes: change.changes }) };
@@ -39,22 +43,25 @@ export function planText(plan: Change[], stream: NodeJS.WriteStream): string {
 function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
   const added = (text: string) => styled("green", `+ ${text}`, stream);
   const removed = (text: string) => styled("red", `- ${text}`, stream);
+  const shown = (text: string | null) => (text === null ? "none" : printable(text));
+  const filtered = (filter: EventFilter | null) => shown(filter && filterLines(filter).join(", "));
   if (change.action === "create") {
-    const { url, name, events, enabled } = change.declared;
+    const { url, name, events, filter, enabled } = change.declared;
     const title = name ? [added(`  name: ${printable(name)}`)] : [];
     const state = enabled === false ? [added("  enabled: false")] : [];
-    return [added(printable(url)), ...title, added(`  events: ${events.join(" ")}`), ...state];
+    const limits = filter ? [added(`  filter: ${filtered(filter)}`)] : [];
+    return [added(printable(url)), ...title, added(`  events: ${events.join(" ")}`), ...limits, ...state];
   }
   const name = `${printable(change.webhook.url)}  ${change.webhook.id}`;
   if (change.action === "delete") return [removed(`${name}, with its delivery log`)];
   if (change.action === "keep") return [`  ${name}  not in the file; kept`];
   if (change.action === "unchanged") return [`  ${name}`];
-  const { name: title, events, enabled } = change.changes;
-  const shown = (text: string | null) => (text === null ? "none" : printable(text));
+  const { name: title, events, filter, enabled } = change.changes;
   return [
     styled("yellow", `~ ${name}`, stream),
     ...(title ? [removed(`  name: ${shown(title.from)}`), added(`  name: ${shown(title.to)}`)] : []),
     ...(events ? [removed(`  events: ${events.from.join(" ")}`), added(`  events: ${events.to.join(" ")}`)] : []),
+    ...(filter ? [removed(`  filter: ${filtered(filter.from)}`), added(`  filter: ${filtered(filter.to)}`)] : []),
     ...(enabled ? [removed(`  enabled: ${enabled.from}`), added(`  enabled: ${enabled.to}`)] : []),
   ];
 }

@@ -1,4 +1,5 @@
 import type { WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
+import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 import type { DeclaredWebhook } from "./webhooks-file.ts";
@@ -10,6 +11,8 @@ export interface FieldChanges {
   /** Null = no name. */
   name?: { from: string | null; to: string | null };
   events?: { from: WebhookEventName[]; to: WebhookEventName[] };
+  /** Null = no filter. */
+  filter?: { from: EventFilter | null; to: EventFilter | null };
   enabled?: { from: boolean; to: boolean };
 }
 
@@ -57,14 +60,20 @@ function compare(declared: DeclaredWebhook, webhook: WebhookInList | undefined):
   return Object.keys(changes).length === 0 ? { action: "unchanged", webhook } : { action: "update", webhook, changes };
 }
 
-function changesOf({ name, events, enabled }: DeclaredWebhook, webhook: WebhookInList): FieldChanges {
+const isSameSet = (one: Set<string>, other: Set<string>) =>
+  one.size === other.size && [...one].every((each) => other.has(each));
+
+function changesOf({ name, events, filter, enabled }: DeclaredWebhook, webhook: WebhookInList): FieldChanges {
   const [from, to] = [new Set(webhook.events), new Set(events)];
-  const hasSameEvents = from.size === to.size && [...from].every((name) => to.has(name));
+  const filterNow = webhook.filter ?? null;
+  const linesOf = (filter: EventFilter | null) => new Set(filterLines(filter ?? {}));
   const hasSameState = enabled === undefined || enabled === webhook.enabled;
   const namedNow = webhook.name ?? null;
   return {
     ...(name !== undefined && name !== namedNow && { name: { from: namedNow, to: name } }),
-    ...(!hasSameEvents && { events: { from: [...from], to: [...to] } }),
+    ...(!isSameSet(from, to) && { events: { from: [...from], to: [...to] } }),
+    ...(filter !== undefined &&
+      !isSameSet(linesOf(filter), linesOf(filterNow)) && { filter: { from: filterNow, to: filter } }),
     ...(!hasSameState && { enabled: { from: webhook.enabled, to: enabled } }),
   };
 }

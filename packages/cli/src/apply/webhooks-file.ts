@@ -11,6 +11,8 @@ const webhook = z.strictObject({
   events: z
     .array(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`))
     .min(1, "must name at least one event"),
+  /** Absent: the filter of an existing webhook is left as it is. Null removes it. */
+  filter: z.record(z.string(), z.array(z.string())).nullable().optional(),
   /** Absent: a new webhook is enabled, and the state of an existing one is left as it is. */
   enabled: z.boolean("must be true or false").optional(),
 });

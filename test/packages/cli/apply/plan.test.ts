@@ -75,6 +75,27 @@ test.each<[string, Partial<DeclaredWebhook>, Partial<WebhookInList>, object | un
     { events: ["deploy.failed", "deploy.started"] },
     { events: { from: ["deploy.failed", "deploy.started"], to: ["deploy.failed"] } },
   ],
+  ["a filter", { filter: { branch: ["main"] } }, {}, { filter: { from: null, to: { branch: ["main"] } } }],
+  [
+    "another filter",
+    { filter: { branch: ["main"] } },
+    { filter: { branch: ["main", "next"] } },
+    { filter: { from: { branch: ["main", "next"] }, to: { branch: ["main"] } } },
+  ],
+  [
+    "the same filter in another order",
+    { filter: { a: ["1", "2"], b: ["3"] } },
+    { filter: { b: ["3"], a: ["2", "1"] } },
+    undefined,
+  ],
+  ["no filter, for a webhook with one", {}, { filter: { branch: ["main"] } }, undefined],
+  [
+    "the filter null, for a webhook with one",
+    { filter: null },
+    { filter: { branch: ["main"] } },
+    { filter: { from: { branch: ["main"] }, to: null } },
+  ],
+  ["the filter null, for a webhook without one", { filter: null }, {}, undefined],
   ["no state, for a disabled webhook", {}, { enabled: false, disabled_reason: "failing" }, undefined],
   ["enabled, for a disabled webhook", { enabled: true }, { enabled: false }, { enabled: { from: false, to: true } }],
   ["disabled, for an enabled webhook", { enabled: false }, {}, { enabled: { from: true, to: false } }],
@@ -153,6 +174,23 @@ test("webhooks are created and changed before others are deleted, so that none i
   await applyPlan(api, "p-1", plan, { json: true, yes: true });
   output.mockRestore();
   expect(calls).toEqual(["create", "update", "delete"]);
+});
+
+test("a filter is in the text of the plan, in the record of a creation and in its request", async () => {
+  const filter = { environment: ["production"], branch: ["main", "release/*"] };
+  const plan = planChanges([declared(b, { filter }), declared(a, { filter: null })], [webhook("w-1", a, { filter })], {
+    prune: false,
+  });
+  const text = planText(plan, process.stdout);
+  const shown = "branch=main, branch=release/*, environment=production";
+  for (const line of [`+   filter: ${shown}`, `-   filter: ${shown}`, "+   filter: none"]) expect(text).toContain(line);
+  expect(plan.map(toChangeRecord)[0]).toMatchObject({ action: "create", filter });
+  const output = jest.spyOn(process.stdout, "write").mockReturnValue(true);
+  const [createWebhook, updateWebhook] = [jest.fn(async (_: string, _body: object) => ({})), jest.fn(async () => ({}))];
+  await applyPlan({ createWebhook, updateWebhook } as unknown as Client, "p-1", plan, { json: true });
+  output.mockRestore();
+  expect(createWebhook).toHaveBeenCalledWith("p-1", { url: b, events: ["deploy.failed"], filter });
+  expect(updateWebhook).toHaveBeenCalledWith({ projectId: "p-1", webhookId: "w-1" }, { filter: null });
 });
 
 describe("a declared name", () => {

@@ -10,6 +10,13 @@ test("YAML and JSON give the same webhooks", () => {
   expect(parseWebhooksFile("webhooks: []")).toEqual({ webhooks: [] });
 });
 
+test("a webhook may have a filter, and null removes it", () => {
+  const { webhooks } = parseWebhooksFile(
+    `webhooks:\n- {url: ${url}, events: [deploy.failed], filter: {branch: [main, release/*]}}\n- {url: "${url}2", events: [deploy.failed], filter: null}`,
+  );
+  expect(webhooks.map(({ filter }) => filter)).toEqual([{ branch: ["main", "release/*"] }, null]);
+});
+
 test("anchors can share events between webhooks", () => {
   const { webhooks } = parseWebhooksFile(
     `webhooks:\n- {url: ${url}, events: &failures [deploy.failed]}\n- {url: "${url}2", events: *failures}`,
@@ -33,6 +40,11 @@ test.each([
   ["a relative URL", "webhooks: [{url: /hook, events: [deploy.failed]}]", "webhooks.0.url: must be an absolute URL"],
   ["an unknown event", withEvents("[deploy.paused]"), "webhooks.0.events.0: must be one of deploy.started, "],
   ["no events", withEvents("[]"), "webhooks.0.events: must name at least one event"],
+  [
+    "a text for the values of a filter",
+    `webhooks: [{url: "${url}", events: [deploy.failed], filter: {branch: main}}]`,
+    "webhooks.0.filter.branch: must be a list",
+  ],
   ["a text for events", withEvents("deploy.failed"), "webhooks.0.events: must be a list"],
   [
     "a text for enabled",
