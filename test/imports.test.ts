@@ -121,8 +121,10 @@ test("the file of functions that packages import has no imports", () => {
   expect(read(shared).imports).toEqual([]);
 });
 
+const packageNames = ["client", "cli", "console", "verifier"];
+
 test("a package imports only itself, the client and the shared file", () => {
-  for (const name of ["client", "cli", "console"]) {
+  for (const name of packageNames) {
     const own = new RegExp(`^packages/(client|${name})/`);
     const isForeign = (path: string) =>
       /^(functions|lib|bin|packages|test|bench)\//.test(path) && !own.test(path) && path !== shared;
@@ -130,7 +132,7 @@ test("a package imports only itself, the client and the shared file", () => {
   }
 });
 
-test.each(["client", "cli", "console"])("packages/%s imports only npm packages that its package.json lists", (name) => {
+test.each(packageNames)("packages/%s imports only npm packages that its package.json lists", (name) => {
   const { dependencies, devDependencies } = manifestOf(`packages/${name}`);
   const listed = Object.keys({ ...dependencies, ...devDependencies });
   const unlisted = inFolder(`packages/${name}`).flatMap(({ path, packages }) =>

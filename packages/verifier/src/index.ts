@@ -1,0 +1,273 @@
+import { createHash } from "node:crypto";
+
+/** The result for a valid credential, as `credentials/verify` returns it: docs/verify-credentials.md#results. */
+export interface ValidCredential {
+  readonly valid: true;
+  readonly type: "api_key" | "jwt" | "workflow";
+  readonly user_id: string;
+  /** null unless it is an API key. */
+  readonly key_id: string | null;
+  /** null = all of the user. */
+  readonly permissions: readonly string[] | null;
+  /** null = all of the user. */
+  readonly project_ids: readonly string[] | null;
+  /** The role in the project that was asked about; null without one, and for a workflow. */
+  readonly role: "admin" | "viewer" | null;
+  /** The first moment at which the credential is rejected, ISO 8601; null = none. */
+  readonly expires_at: string | null;
+}
+
+/** The result for a credential that is rejected. `malformed` is a mistake of the caller: respond with 400. */
+export interface InvalidCredential {
+  readonly valid: false;
+  /** Respond with 401 unless it is `forbidden` (403), `not_found` (404) or `malformed` (400). */
+  readonly code: string;
+}
+
+export type Verification = ValidCredential | InvalidCredential;
+
+/** What an AWS SDK returns for `InvokeCommand`. */
+export interface InvokeResponse {
+  FunctionError?: string | undefined;
+  Payload?: Uint8Array | undefined;
+}
+
+export interface VerifierOptions {
+  /** Invokes a Lambda function and waits for its response. The signal ends the call after five seconds. */
+  invoke(functionName: string, payload: string, abortSignal: AbortSignal): Promise<InvokeResponse>;
+  /** The output `CredentialsVerifyFunctionName` of the stack; in a local run `credentials-verify`. */
+  verifyFunction: string;
+  /** The output `CredentialsRevocationsFunctionName` of the stack; in a local run `credentials-revocations`. */
+  revocationsFunction: string;
+  /** Upper bound on the time from a revocation to the last use of a cached result, in seconds. Default: 5. */
+  maxStaleSeconds?: number;
+  /**
+   * Upper bound on the age of a cached result, in seconds. It limits what is not in the feed of revocations, and `last_used_at` of a
+   * key is at most this old while the key is used. Default: 300.
+   */
+  maxAgeSeconds?: number;
+  /** Upper bound on cached results. The oldest is dropped first. A result takes about 1 KB. Default: 10,000. */
+  maxEntries?: number;
+  /** Called when the feed of revocations could not be read. The cache is not used until it can. Default: nothing. */
+  onFeedError?(error: unknown): void;
+}
+
+export interface Question {
+  /** The permission that the credential needs; absent = none. */
+  permission?: string | undefined;
+  /** The project that the request is about; absent = none. */
+  projectId?: string | undefined;
+}
+
+/** The credential could not be checked, and may be valid: respond with 503, not with 401. */
+export class VerificationUnavailableError extends Error {
+  override readonly name = "VerificationUnavailableError";
+}
+
+const CALL_TIMEOUT_MS = 5_000;
+/** The feed is followed for this long after the last verification. */
+const IDLE_SECONDS = 60;
+/** Share of `maxStaleSeconds` between two reads of the feed: one may fail without a gap. */
+const POLL_SHARE = 0.4;
+
+interface CachedResult {
+  result: ValidCredential;
+  /** What revocations name: the key, the user and the projects that the result is about. */
+  names: string[];
+  askedAt: Moment;
+  expiresAt: number;
+}
+
+interface PendingCall {
+  askedAt: Moment;
+  result: Promise<Verification>;
+}
+
+/**
+ * Verifies credentials by the function `credentials/verify`, and caches the results of valid ones. While it is in use it follows
+ * the feed of revocations. A cached result is used only if the feed was read completely in the last `maxStaleSeconds`.
+ */
+export class Verifier {
+  readonly #options: Required<VerifierOptions>;
+  readonly #cache = new Map<string, CachedResult>();
+  readonly #pending = new Map<string, PendingCall>();
+  #cursor: string | undefined;
+  /** When the last read of the feed that succeeded was begun; undefined = none. */
+  #followedAt: Moment | undefined;
+  /** Number of reads of the feed that succeeded. */
+  #reads = 0;
+  #usedAt: Moment = now();
+  #isFollowing = false;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @throws RangeError when `maxStaleSeconds` is less than 1 */
+  constructor({
+    maxStaleSeconds = 5,
+    maxAgeSeconds = 300,
+    maxEntries = 10_000,
+    onFeedError,
+    ...rest
+  }: VerifierOptions) {
+    if (!(maxStaleSeconds >= 1)) throw new RangeError(`maxStaleSeconds must be at least 1, not ${maxStaleSeconds}.`);
+    this.#options = { maxStaleSeconds, maxAgeSeconds, maxEntries, onFeedError: onFeedError ?? (() => {}), ...rest };
+  }
+
+  /**
+   * Verifies a credential. Only valid results are cached: a new key or membership is accepted at once, and made-up credentials
+   * take no memory.
+   * @param token without `Bearer`
+   * @throws VerificationUnavailableError when neither the cache nor the service has a result
+   */
+  async verify(token: string, { permission, projectId }: Question = {}): Promise<Verification> {
+    this.#usedAt = now();
+    if (!this.#isFollowing && !this.#isClosed) void this.#follow();
+    // A result is cached for the whole question: the service knows the permissions, and which names are mistyped.
+    const key = createHash("sha256")
+      .update(JSON.stringify([token, projectId, permission]))
+      .digest("base64");
+    const cached = this.#cache.get(key);
+    if (cached && this.#isUsable(cached)) return cached.result;
+    const pending = this.#pending.get(key);
+    if (pending && secondsSince(pending.askedAt) < this.#options.maxStaleSeconds) return pending.result;
+    const askedAt = now();
+    const result = this.#ask(key, { token, permission, project_id: projectId }, askedAt);
+    this.#pending.set(key, { askedAt, result });
+    try {
+      return await result;
+    } finally {
+      if (this.#pending.get(key)?.result === result) this.#pending.delete(key);
+    }
+  }
+
+  /** Stops following the feed, for good. Later verifications use no cache. */
+  close(): void {
+    this.#isClosed = true;
+    this.#followedAt = undefined;
+    this.#cache.clear();
+    clearTimeout(this.#timer);
+  }
+
+  #isUsable({ askedAt, expiresAt }: CachedResult): boolean {
+    return this.#isFollowed() && Date.now() < expiresAt && secondsSince(askedAt) < this.#options.maxAgeSeconds;
+  }
+
+  #isFollowed(): boolean {
+    return this.#followedAt !== undefined && secondsSince(this.#followedAt) < this.#options.maxStaleSeconds;
+  }
+
+  async #ask(
+    key: string,
+    credential: { token: string; permission: string | undefined; project_id: string | undefined },
+    askedAt: Moment,
+  ): Promise<Verification> {
+    const readsBefore = this.#reads;
+    const { results } = await this.#call(this.#options.verifyFunction, { credentials: [credential] }, isAnswer);
+    const [result] = results;
+    this.#cache.delete(key);
+    // A read of the feed during the call may have had a revocation that the result does not reflect.
+    if (result.valid && this.#isFollowed() && this.#reads === readsBefore) {
+      this.#store(key, result, credential.project_id, askedAt);
+    }
+    return result;
+  }
+
+  #store(key: string, result: ValidCredential, projectId: string | undefined, askedAt: Moment): void {
+    // Without a project, any project that trusts the repository changes what a workflow may do.
+    if (result.type === "workflow" && projectId === undefined) return;
+    const { user_id, key_id, project_ids, expires_at } = result;
+    const [oldest] = this.#cache.keys();
+    if (oldest !== undefined && this.#cache.size >= this.#options.maxEntries) this.#cache.delete(oldest);
+    this.#cache.set(key, {
+      result,
+      names: [user_id, key_id, projectId?.toLowerCase(), ...(project_ids ?? [])].filter(isText),
+      askedAt,
+      expiresAt: expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at),
+    });
+  }
+
+  /** Reads the feed, and plans the next read while the verifier is in use. */
+  async #follow(): Promise<void> {
+    this.#isFollowing = true;
+    const begunAt = now();
+    try {
+      const input = this.#cursor === undefined ? {} : { after: this.#cursor };
+      const page = await this.#call(this.#options.revocationsFunction, input, isRevocationPage);
+      if (this.#isClosed) return;
+      this.#drop(page);
+      this.#cursor = page.cursor;
+      this.#followedAt = begunAt;
+      this.#reads += 1;
+    } catch (error) {
+      this.#options.onFeedError(error);
+    }
+    if (this.#isClosed) return;
+    this.#isFollowing = secondsSince(this.#usedAt) < IDLE_SECONDS;
+    if (!this.#isFollowing) return;
+    this.#timer = setTimeout(() => void this.#follow(), this.#options.maxStaleSeconds * POLL_SHARE * 1000);
+    // The feed does not keep the process running.
+    this.#timer.unref();
+  }
+
+  #drop({ revocations, reset }: RevocationPage): void {
+    const named = revocations.map((revocation) =>
+      [revocation.key_id, revocation.user_id, revocation.project_id].find(isText),
+    );
+    // Everything, if entries are missing or of a kind that this release does not know.
+    if (reset || named.includes(undefined)) this.#cache.clear();
+    const revoked = new Set(named);
+    if (revoked.size === 0) return;
+    for (const [key, { names }] of this.#cache) if (names.some((name) => revoked.has(name))) this.#cache.delete(key);
+  }
+
+  /** @throws VerificationUnavailableError when the function fails, takes too long or returns something else */
+  async #call<Answer>(functionName: string, input: object, isExpected: (answer: unknown) => answer is Answer) {
+    const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+    try {
+      const invoked = this.#options.invoke(functionName, JSON.stringify(input), signal);
+      const { FunctionError, Payload } = await Promise.race([invoked, rejectionBy(signal)]);
+      // Callers share the results.
+      const answer: unknown = JSON.parse(new TextDecoder().decode(Payload), (_, value) => Object.freeze(value));
+      if (FunctionError !== undefined || !isExpected(answer)) throw new Error(`It returned ${JSON.stringify(answer)}.`);
+      return answer;
+    } catch (cause) {
+      throw new VerificationUnavailableError(`${functionName} did not respond. ${cause}`, { cause });
+    }
+  }
+}
+
+/** A point in time on two clocks: one may stand still while a machine sleeps, and the other may be set back. */
+interface Moment {
+  monotonic: number;
+  wall: number;
+}
+
+const now = (): Moment => ({ monotonic: performance.now(), wall: Date.now() });
+
+const secondsSince = ({ monotonic, wall }: Moment): number =>
+  Math.max(performance.now() - monotonic, Date.now() - wall) / 1000;
+
+const rejectionBy = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+
+interface Answer {
+  results: [Verification];
+}
+
+function isAnswer(answer: unknown): answer is Answer {
+  const [result] = isRecord(answer) && Array.isArray(answer.results) ? answer.results : [];
+  if (!isRecord(result)) return false;
+  return result.valid === true ? isText(result.user_id) : result.valid === false && isText(result.code);
+}
+
+interface RevocationPage {
+  revocations: Record<string, unknown>[];
+  cursor: string;
+  reset?: boolean;
+}
+
+const isRevocationPage = (page: unknown): page is RevocationPage =>
+  isRecord(page) && isText(page.cursor) && Array.isArray(page.revocations) && page.revocations.every(isRecord);

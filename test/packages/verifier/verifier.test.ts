@@ -1,0 +1,406 @@
+import { randomUUID } from "node:crypto";
+import { setImmediate as immediate } from "node:timers/promises";
+import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
+import { jest } from "@jest/globals";
+import type { Verification as ServiceVerification } from "../../../functions/credentials/verify.ts";
+import {
+  type InvokeResponse,
+  type Verification,
+  VerificationUnavailableError,
+  Verifier,
+  type VerifierOptions,
+} from "../../../packages/verifier/src/index.ts";
+import { unknownApiKey } from "../../support/api-keys.ts";
+import { startCiSystem } from "../../support/ci-system.ts";
+import { eventually } from "../../support/eventually.ts";
+import { call } from "../../support/every-function.ts";
+import { fakeDate } from "../../support/fake-date.ts";
+import { useService } from "../../support/service.ts";
+
+const service = useService();
+const opened: Verifier[] = [];
+afterEach(() => {
+  for (const verifier of opened.splice(0)) verifier.close();
+  jest.useRealTimers();
+});
+
+const functions = { verifyFunction: "credentials-verify", revocationsFunction: "credentials-revocations" };
+type Respond = () => Promise<InvokeResponse>;
+
+/** Creates a verifier that invokes the functions of the service by an AWS SDK. `link` shows and changes what it sends. */
+function givenVerifier(options: Partial<VerifierOptions> = {}) {
+  const lambda = new LambdaClient({ endpoint: service.baseUrl, maxAttempts: 1 });
+  const link = {
+    /** Calls that were begun, reads of the feed that were begun, and how many the last one was of those that ended. */
+    verifications: 0,
+    begun: 0,
+    ended: 0,
+    /** Runs instead of each call. */
+    verify: (respond: Respond) => respond(),
+    read: (respond: Respond) => respond(),
+  };
+  const verifier = new Verifier({
+    async invoke(FunctionName, Payload, abortSignal) {
+      const respond = () => lambda.send(new InvokeCommand({ FunctionName, Payload }), { abortSignal });
+      if (FunctionName === functions.verifyFunction) {
+        link.verifications += 1;
+        return link.verify(respond);
+      }
+      link.begun += 1;
+      const read = link.begun;
+      return link.read(respond).finally(() => (link.ended = read));
+    },
+    ...functions,
+    maxStaleSeconds: 1,
+    ...options,
+  });
+  opened.push(verifier);
+  /** Returns how many calls of `credentials/verify` a piece of work causes. */
+  const verificationsOf = async (work: () => Promise<unknown>): Promise<number> => {
+    const before = link.verifications;
+    await work();
+    return link.verifications - before;
+  };
+  return {
+    verifier,
+    link,
+    verificationsOf,
+    /** Verifies a credential until its result is cached. */
+    async cached(token: string, question: { permission?: string; projectId?: string } = {}): Promise<Verification> {
+      return eventually(async () => {
+        let result: Verification | undefined;
+        const calls = await verificationsOf(async () => (result = await verifier.verify(token, question)));
+        expect(calls).toBe(0);
+        return result as Verification;
+      });
+    },
+    /** Waits for a read of the feed that begins after this. */
+    async nextRead(): Promise<void> {
+      const { begun } = link;
+      await eventually(() => expect(link.ended).toBeGreaterThan(begun));
+    },
+  };
+}
+
+async function givenKey(limits: object = {}) {
+  const { api, userId, token: session } = service.user();
+  const projectId = await service.project(userId);
+  const { id, key } = (await api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
+  return { api, userId, session, projectId, id, key, path: `/v1/api-keys/${id}` };
+}
+
+const never = () => new Promise<never>(() => {});
+const outage = () => Promise.reject(new Error("connect ECONNREFUSED"));
+const rejected = (code: string) => ({ valid: false, code });
+const payload = (value: unknown): InvokeResponse => ({ Payload: new TextEncoder().encode(JSON.stringify(value)) });
+
+describe("a result", () => {
+  test("is that of the function, first from it and then from the cache", async () => {
+    const { key, session, projectId } = await givenKey({ permissions: ["webhooks:read"] });
+    for (const token of [key, session]) {
+      const { verifier, cached } = givenVerifier();
+      const question = { permission: "webhooks:read", project_id: projectId };
+      // The types are the same, too.
+      const { results }: { results: Verification[] } = await call<{ results: ServiceVerification[] }>(
+        "credentials/verify",
+        {
+          credentials: [{ token, ...question }],
+        },
+      );
+      const first = await verifier.verify(token, { permission: "webhooks:read", projectId });
+      expect([first]).toEqual(results);
+      expect([await cached(token, { permission: "webhooks:read", projectId })]).toEqual(results);
+    }
+  });
+
+  test("is for its permission and its project alone, and a cached one cannot be changed by its callers", async () => {
+    const { key, projectId } = await givenKey({ permissions: ["webhooks:read"] });
+    const { verifier, cached } = givenVerifier();
+    const result = await cached(key, { permission: "webhooks:read", projectId });
+    expect(() => Object.assign(result, { role: "admin" })).toThrow(TypeError);
+    expect(await verifier.verify(key, { permission: "webhooks:write", projectId })).toEqual(rejected("forbidden"));
+    expect(await verifier.verify(key, { permission: "webhooks:raed", projectId })).toEqual(rejected("malformed"));
+    const elsewhere = { permission: "webhooks:read", projectId: randomUUID() };
+    expect(await verifier.verify(key, elsewhere)).toEqual(rejected("not_found"));
+  });
+
+  test("that is not valid is asked for each time, so that a new membership is in force at once", async () => {
+    const { key, userId } = await givenKey();
+    const projectId = randomUUID();
+    const { verifier, cached } = givenVerifier();
+    await cached(key);
+    for (const token of [unknownApiKey(), "hello"])
+      expect(await verifier.verify(token)).toMatchObject({ valid: false });
+    expect(await verifier.verify(key, { projectId })).toEqual(rejected("not_found"));
+    await service.project(userId, { projectId });
+    expect(await verifier.verify(key, { projectId })).toMatchObject({ valid: true });
+  });
+
+  test("of a workflow is cached for a project only, and dropped when the project no longer trusts it", async () => {
+    const { trust, token } = await startCiSystem("ci");
+    const { api, projectId } = await givenKey();
+    const trusts = `/v1/projects/${projectId}/trusted-workflows`;
+    const { id } = (await api.post(trusts, trust)).body.data;
+    const workflow = token();
+    const { verifier, cached, verificationsOf } = givenVerifier();
+    expect(await cached(workflow, { projectId })).toMatchObject({ type: "workflow" });
+    expect(await verificationsOf(() => verifier.verify(workflow))).toBe(1);
+    expect(await verificationsOf(() => verifier.verify(workflow))).toBe(1);
+    await api.delete(`${trusts}/${id}`);
+    await eventually(async () =>
+      expect(await verifier.verify(workflow, { projectId })).toEqual(rejected("invalid_token")),
+    );
+  });
+
+  test("is never used from its expires_at on", async () => {
+    const expires_at = new Date(Date.now() + 3_000_000).toISOString();
+    const { key } = await givenKey({ expires_at });
+    const { verifier, cached } = givenVerifier({ maxStaleSeconds: 5_000, maxAgeSeconds: 5_000 });
+    expect(await cached(key)).toMatchObject({ expires_at });
+    fakeDate().advance(3_000.001);
+    expect(await verifier.verify(key)).toEqual(rejected("api_key_expired"));
+  });
+
+  test("is asked for again when it is older than its upper bound, and the oldest is dropped above another", async () => {
+    const keys = await Promise.all([givenKey(), givenKey(), givenKey()]);
+    const [first = "", second = "", third = ""] = keys.map(({ key }) => key);
+    const { verifier, cached, verificationsOf } = givenVerifier({ maxStaleSeconds: 5_000, maxEntries: 2 });
+    for (const key of [first, second, third]) await cached(key);
+    expect(await verificationsOf(() => verifier.verify(second))).toBe(0);
+    expect(await verificationsOf(() => verifier.verify(first))).toBe(1);
+    fakeDate().advance(200);
+    expect(await verificationsOf(() => verifier.verify(third))).toBe(0);
+    jest.setSystemTime(Date.now() + 101_000);
+    expect(await verificationsOf(() => verifier.verify(third))).toBe(1);
+  });
+});
+
+describe("a revocation", () => {
+  type Given = Awaited<ReturnType<typeof givenKey>>;
+  const rolled = (overlap_seconds: number) => (given: Given) =>
+    given.api.post(`${given.path}/roll`, { overlap_seconds });
+  const changes: Record<string, (given: Given) => Promise<unknown>> = {
+    deleted: ({ api, path }) => api.delete(path),
+    rolled: rolled(0),
+    leaked: ({ api, key }) => api.post("/v1/credentials/revoke", { credentials: [key] }),
+    "revoked by the platform": ({ userId }) => call("api-keys/revoke-all", { user_id: userId }),
+    "member removed": ({ userId, projectId }) =>
+      call("projects/remove-member", { user_id: userId, project_id: projectId }),
+    "other role": ({ userId, projectId }) => service.project(userId, { projectId, role: "viewer" }),
+    "rolled with an overlap": rolled(600),
+  };
+
+  test("of each kind is not in the cache after the next read of the feed", async () => {
+    const { verifier, cached, nextRead } = givenVerifier({ maxStaleSeconds: 4 });
+    const given = Object.fromEntries(
+      await Promise.all(Object.keys(changes).map(async (kind) => [kind, await givenKey()] as const)),
+    );
+    const valid = { valid: true, role: "admin", expires_at: null };
+    for (const { key, projectId } of Object.values(given))
+      expect(await cached(key, { projectId })).toMatchObject(valid);
+    await Promise.all(Object.entries(given).map(([kind, each]) => changes[kind]?.(each)));
+    await nextRead();
+    const results = Object.entries(given).map(async ([kind, { key, projectId }]) => [
+      kind,
+      await verifier.verify(key, { projectId }),
+    ]);
+    expect(Object.fromEntries(await Promise.all(results))).toMatchObject({
+      deleted: rejected("invalid_api_key"),
+      rolled: rejected("invalid_api_key"),
+      leaked: rejected("invalid_api_key"),
+      "revoked by the platform": rejected("invalid_api_key"),
+      "member removed": rejected("not_found"),
+      "other role": { ...valid, role: "viewer" },
+      "rolled with an overlap": { ...valid, expires_at: expect.any(String) },
+    });
+  });
+
+  test("of a suspended project drops the results in it, and those of other projects stay", async () => {
+    const { key, projectId: project_id } = await givenKey();
+    const other = await givenKey();
+    const { verifier, cached, nextRead, verificationsOf } = givenVerifier({ maxStaleSeconds: 4 });
+    await cached(key, { projectId: project_id.toUpperCase() });
+    await cached(other.key, { projectId: other.projectId });
+    await call("projects/suspend", { project_id, suspended: true });
+    await nextRead();
+    expect(await verificationsOf(() => verifier.verify(key, { projectId: project_id.toUpperCase() }))).toBe(1);
+    expect(await verificationsOf(() => verifier.verify(other.key, { projectId: other.projectId }))).toBe(0);
+  });
+
+  test("that is read during a verification prevents the result from being cached", async () => {
+    const { api, key, path } = await givenKey();
+    const { verifier, link, nextRead } = givenVerifier({ maxStaleSeconds: 4 });
+    await verifier.verify(unknownApiKey());
+    await nextRead();
+    link.verify = async (respond) => {
+      link.verify = (next) => next();
+      const response = await respond();
+      await api.delete(path);
+      await nextRead();
+      // No later read: only this one has the revocation.
+      link.read = outage;
+      return response;
+    };
+    expect(await verifier.verify(key)).toMatchObject({ valid: true });
+    expect(await verifier.verify(key)).toEqual(rejected("invalid_api_key"));
+  });
+
+  test.each([
+    ["a reset", { revocations: [], reset: true }],
+    [
+      "an entry of an unknown kind",
+      { revocations: [{ region: "eu", reason: "moved", at: "2026-11-22T09:30:00.000Z" }] },
+    ],
+  ])("that is %s drops all results", async (_title, page) => {
+    const { key } = await givenKey();
+    const { verifier, link, cached, nextRead, verificationsOf } = givenVerifier({ maxStaleSeconds: 4 });
+    await cached(key);
+    link.read = async () => payload({ ...page, cursor: new Date().toISOString() });
+    await nextRead();
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+  });
+});
+
+describe("without the feed", () => {
+  test("cached results are used until maxStaleSeconds after the begin of the last read, and then the service is asked", async () => {
+    const { api, key, path } = await givenKey();
+    const errors: unknown[] = [];
+    const { verifier, link, cached } = givenVerifier({ onFeedError: (error) => errors.push(error) });
+    await cached(key);
+    link.read = outage;
+    await api.delete(path);
+    const deletedAt = performance.now();
+    for (let isValid = true; isValid; ) {
+      const begunAt = performance.now();
+      isValid = (await verifier.verify(key)).valid;
+      if (isValid) expect(begunAt - deletedAt).toBeLessThan(1_000);
+      await immediate();
+    }
+    await eventually(() => expect(errors.length).toBeGreaterThan(0));
+    expect(errors[0]).toBeInstanceOf(VerificationUnavailableError);
+  });
+
+  test("and without verify, every verification is an error", async () => {
+    const { key } = await givenKey();
+    const { verifier, link, cached } = givenVerifier();
+    await cached(key);
+    link.read = outage;
+    link.verify = outage;
+    await eventually(() => expect(verifier.verify(key)).rejects.toThrow(VerificationUnavailableError));
+    await expect(verifier.verify(key)).rejects.toThrow(
+      "credentials-verify did not respond. Error: connect ECONNREFUSED",
+    );
+  });
+
+  test("a result is not cached, and when the feed is back it is", async () => {
+    const { key } = await givenKey();
+    const { verifier, link, cached, verificationsOf } = givenVerifier();
+    link.read = outage;
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+    link.read = (respond) => respond();
+    expect(await cached(key)).toMatchObject({ valid: true });
+  });
+
+  test("a machine that slept does not use its cache before it has read the feed", async () => {
+    const { key } = await givenKey();
+    const { verifier, link, cached, verificationsOf } = givenVerifier({ maxStaleSeconds: 60 });
+    await cached(key);
+    link.read = never;
+    fakeDate().advance(61);
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+  });
+
+  test.each([
+    [
+      "an error of the function",
+      async () => ({ ...payload({ errorType: "Error", errorMessage: "no" }), FunctionError: "Unhandled" }),
+    ],
+    ["something else", async () => payload({ results: [] })],
+    ["no payload", async () => ({})],
+  ])("that returns %s, nothing is cached, and verify that does is an error", async (_title, respond) => {
+    const { key } = await givenKey();
+    const { verifier, link, verificationsOf } = givenVerifier();
+    link.read = respond;
+    await verifier.verify(key);
+    await eventually(() => expect(link.ended).toBeGreaterThan(0));
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+    link.verify = respond;
+    await expect(verifier.verify(key)).rejects.toThrow(VerificationUnavailableError);
+  });
+});
+
+describe("verifications at the same time", () => {
+  test("of one credential are one call, which fails for all of them alike", async () => {
+    const { key } = await givenKey();
+    const { verifier, link, verificationsOf } = givenVerifier();
+    const many = () => Promise.allSettled(Array.from({ length: 50 }, () => verifier.verify(key)));
+    expect(await verificationsOf(many)).toBe(1);
+    link.verify = outage;
+    link.read = outage;
+    await eventually(async () =>
+      expect((await many()).map(({ status }) => status)).toEqual(Array(50).fill("rejected")),
+    );
+  });
+
+  test("do not share a call that began longer ago than a cached result may be stale", async () => {
+    const { key } = await givenKey();
+    const { verifier, link, verificationsOf } = givenVerifier();
+    let end = () => {};
+    link.verify = async (respond) => {
+      await new Promise<void>((resolve) => (end = resolve));
+      return respond();
+    };
+    const first = verifier.verify(key);
+    await eventually(() => expect(link.verifications).toBe(1));
+    link.verify = (respond) => respond();
+    const clock = fakeDate();
+    clock.advance(0.5);
+    const second = verifier.verify(key);
+    clock.advance(1);
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+    end();
+    expect(await Promise.all([first, second])).toMatchObject([{ valid: true }, { valid: true }]);
+  });
+});
+
+describe("with timers that the test advances", () => {
+  const valid = { valid: true, type: "jwt", user_id: "alice", key_id: null, expires_at: null };
+  function givenQuietVerifier() {
+    jest.useFakeTimers({ doNotFake: ["nextTick", "queueMicrotask", "setImmediate"] });
+    const given = givenVerifier({ maxStaleSeconds: 5 });
+    given.link.verify = async () => payload({ results: [valid] });
+    given.link.read = async () => payload({ revocations: [], cursor: new Date().toISOString() });
+    return given;
+  }
+
+  test("the feed is read every two seconds, until a minute after the last verification, and again with the next", async () => {
+    const { verifier, link } = givenQuietVerifier();
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(link.begun).toBe(11);
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(600_000);
+    expect(link.begun).toBe(11 + 30);
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(link.begun).toBe(11 + 30 + 2);
+  });
+
+  test("a closed verifier reads the feed no more, and asks the service each time", async () => {
+    const { verifier, link, verificationsOf } = givenQuietVerifier();
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(2_000);
+    await verifier.verify("a");
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(0);
+    const { begun } = link;
+    verifier.close();
+    for (let count = 0; count < 2; count++) expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
+    await jest.advanceTimersByTimeAsync(600_000);
+    expect(link.begun).toBe(begun);
+  });
+});
+
+test.each([0, 0.5, -1, Number.NaN])("maxStaleSeconds of %d is refused", (maxStaleSeconds) => {
+  expect(() => givenVerifier({ maxStaleSeconds })).toThrow(RangeError);
+});
