@@ -1,17 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
+import { forRow, type ImportResult } from "../schema/import-rows.ts";
 import { invalidField, parse } from "../schema/input.ts";
 import { importApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
 import { type ImportedKeyInput, importedKeyInput, importInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
-
-export interface ImportResult {
-  /** In a dry run, the number that would be imported. */
-  imported: number;
-  unchanged: number;
-  refused: { index: number; reason: string }[];
-}
 
 /**
  * Stores keys of the platform's earlier service by their hashes. They are then keys like any other. A key is imported once: the
@@ -25,19 +19,9 @@ export async function handler(input: unknown): Promise<ImportResult> {
   const now = new Date();
   const schema = importedKeyInput();
   const result: ImportResult = { imported: 0, unchanged: 0, refused: [] };
-  /** Runs a step for the row with this index. An error that is about the row refuses it. */
-  const forRow = async (index: number, step: () => Promise<void> | void): Promise<void> => {
-    try {
-      await step();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      result.refused.push({ index, reason: reasonOf(error) });
-    }
-  };
-
   const rows: Row[] = [];
   for (const [index, key] of keys.entries()) {
-    await forRow(index, () => {
+    await forRow(result, index, () => {
       const values = parse(schema, key);
       rows.push({ index, values, row: fingerprintOf(values) });
     });
@@ -47,7 +31,7 @@ export async function handler(input: unknown): Promise<ImportResult> {
   const others: Row[] = [];
   const seen = new Set(known.keys());
   for (const row of rows) {
-    await forRow(row.index, () => {
+    await forRow(result, row.index, () => {
       if (seen.has(row.values.hash)) return void others.push(row);
       added.push({ ...row, apiKey: importApiKey(row.values, now, randomBytes(16)) });
       seen.add(row.values.hash);
@@ -68,7 +52,7 @@ export async function handler(input: unknown): Promise<ImportResult> {
     if (batch.length > 1 && (await isStored(batch).catch(isAboutRow))) continue;
     // At least one cannot be stored.
     for (const row of batch) {
-      await forRow(row.index, async () => {
+      await forRow(result, row.index, async () => {
         if (!(await isStored([row]))) others.push(row);
       });
     }
@@ -76,7 +60,7 @@ export async function handler(input: unknown): Promise<ImportResult> {
   const late = others.flatMap(({ values }) => (known.has(values.hash) ? [] : values.hash));
   for (const [hash, row] of await apiKeys.importsOf(late)) known.set(hash, row);
   for (const { index, values, row } of others) {
-    await forRow(index, () => {
+    await forRow(result, index, () => {
       requireSame(known.get(values.hash), row);
       result.unchanged += 1;
     });
@@ -114,9 +98,6 @@ function requireSame(known: string | undefined, row: string): void {
   const message = "was imported before with another user_id, name, key_prefix, time or permissions";
   throw invalidField("hash", `${message}. Change the key with the API instead`);
 }
-
-const reasonOf = ({ message, details = [] }: ApiError): string =>
-  details.map(({ path, message }) => (path === "" ? `the row ${message}` : `${path} ${message}`)).join("; ") || message;
 
 /** Returns the store of a dry run, which enforces the limit of keys per user and stores nothing. */
 function dryStore(): typeof apiKeys.insertImported {

@@ -6,7 +6,14 @@ import type { TopicKey } from "./topics.ts";
  * The DynamoDB actions that can be granted on a table, by their IAM names. A transaction needs the actions of its
  * items. `Scan` is left out on purpose: it reads a whole table.
  */
-export type TableAction = "GetItem" | "BatchGetItem" | "Query" | "PutItem" | "UpdateItem" | "DeleteItem";
+export type TableAction =
+  | "GetItem"
+  | "BatchGetItem"
+  | "Query"
+  | "PutItem"
+  | "UpdateItem"
+  | "DeleteItem"
+  | "ConditionCheckItem";
 
 export const readActions: readonly TableAction[] = ["GetItem", "BatchGetItem", "Query"];
 

@@ -241,4 +241,18 @@ export const workers = [
       },
     },
   },
+  {
+    file: "webhooks/import",
+    trigger: { kind: "invoke" },
+    // A thousand webhooks, of which those of one project are stored one after the other.
+    timeoutSeconds: 55,
+    memoryMb: 512,
+    uses: {
+      tables: {
+        webhooks: ["Query", "PutItem", "UpdateItem"],
+        webhookSecrets: ["PutItem", "ConditionCheckItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
 ] as const satisfies readonly WorkerRow[];

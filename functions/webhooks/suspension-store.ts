@@ -16,7 +16,7 @@ interface Counted {
 }
 
 /** The suspension of a project, and its webhooks. */
-interface ProjectState extends Counted {
+export interface ProjectState extends Counted {
   webhooks: Webhook[];
 }
 

@@ -1,7 +1,8 @@
 import { type Actor, platform } from "../access/actor.ts";
 import { ConditionsFailedError, transact } from "../platform/aws.ts";
+import { transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { changing, when } from "../platform/expression.ts";
+import { changing, onlyIf, when } from "../platform/expression.ts";
 import type { Webhook } from "./webhook.ts";
 import { webhookAudit, webhookNotFound } from "./webhook-store.ts";
 
@@ -66,6 +67,16 @@ export async function rotateSecret(webhook: Webhook, secret: string, rotation: R
     if (error instanceof ConditionsFailedError) throw webhookNotFound(error);
     throw error;
   }
+}
+
+/**
+ * Returns whether a webhook has a secret, or had it before a rotation with an overlap. DynamoDB compares, so this function needs
+ * no permission to read the secrets.
+ */
+export function hasSecret(webhook_id: string, secret: string): Promise<boolean> {
+  const isPrevious = when`previous_1 = ${secret} OR previous_2 = ${secret} OR previous_3 = ${secret}`;
+  const isKnown = onlyIf(when`#current = ${secret} OR ${isPrevious}`);
+  return transactIf({ secrets: { ConditionCheck: { ...secretKey(webhook_id), ...isKnown } } });
 }
 
 /** The secrets that sign a delivery. Previous secrets, newest first, are valid until they expire. */

@@ -40,29 +40,29 @@ export const webhookAudit = (
  * Stores a new webhook and its secret.
  * @param by absent = the platform
  * @param more items to write in the same transaction
+ * @param seen the number of webhooks that the project must have, undefined for a project that never had one; absent = any
  * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
  * creates; `project_suspended` while it is suspended
+ * @throws ConditionsFailedError when the project has another number of webhooks than was seen
  */
 export async function insert(
   webhook: Webhook,
   secret: string,
   by: Actor = platform,
   more: Record<string, TransactItem> = {},
+  seen?: { webhook_count?: number },
 ): Promise<void> {
   const { url, events } = webhook;
   const details = { url: recognizable(url), ...optional(webhook), events, ...inMode(webhook) };
   const limit = MAX_WEBHOOKS_PER_PROJECT;
-  const onFull = (cause: ConditionsFailedError) =>
-    cause.stored.counter?.suspended_at === undefined
-      ? new ApiError(
-          "webhook_limit_reached",
-          `The limit of ${limit} webhooks per project is reached. Delete one first.`,
-          { cause },
-        )
-      : projectSuspended(cause);
+  const onFull = (cause: ConditionsFailedError) => {
+    if (cause.stored.counter?.suspended_at !== undefined) return projectSuspended(cause);
+    return seen ? cause : limitReached(cause);
+  };
   const isActive = when`attribute_not_exists(suspended_at)`;
+  const isAsSeen = seen !== undefined && isAsRead("webhook_count", seen.webhook_count);
   await insertCounted(
-    { ...counterOf(webhook.project_id), limit, when: isActive, onFull },
+    { ...counterOf(webhook.project_id), limit, when: allOf(isActive, isAsSeen), onFull },
     {
       webhook: {
         Put: {
@@ -79,6 +79,13 @@ export async function insert(
     },
   );
 }
+
+export const limitReached = (cause?: unknown) =>
+  new ApiError(
+    "webhook_limit_reached",
+    `The limit of ${MAX_WEBHOOKS_PER_PROJECT} webhooks per project is reached. Delete one first.`,
+    { cause },
+  );
 
 /**
  * Returns the webhooks of a project, oldest first. Strongly consistent, so that an event after a create reaches the new

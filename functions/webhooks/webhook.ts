@@ -3,7 +3,7 @@ import { type WebhookEventName, webhookEventNames } from "../deployments/webhook
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
-import { displayName, fields, orRequired, overlapSeconds } from "../schema/input.ts";
+import { displayName, fields, orRequired, overlapSeconds, uuid } from "../schema/input.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { filterInput } from "./filter-input.ts";
 import type { FailedAttempt, Health } from "./health.ts";
@@ -80,15 +80,16 @@ const receiverUrl = (allowed: Cidr[]) =>
 export const webhookModes = ["live", "shadow"] as const;
 const mode = z.optional(z.enum(webhookModes, "must be live or shadow"));
 
+const webhookFields = (allowed: Cidr[]) => ({
+  url: receiverUrl(allowed),
+  name: z.optional(displayName),
+  events: eventList,
+  filter: z.optional(z.nullable(filterInput)),
+  mode,
+});
+
 /** @param allowed private address ranges that the operator allowed for local use */
-export const webhookInput = (allowed: Cidr[]) =>
-  fields({
-    url: receiverUrl(allowed),
-    name: z.optional(displayName),
-    events: eventList,
-    filter: z.optional(z.nullable(filterInput)),
-    mode,
-  });
+export const webhookInput = (allowed: Cidr[]) => fields(webhookFields(allowed));
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
 /** The fields of a webhook that a user can change; at least one is required. */
@@ -106,6 +107,33 @@ export const webhookPatch = (allowed: Cidr[]) =>
     z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events, filter, enabled or mode"),
   );
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
+
+/** Stored one by one, of each project one after the other: a thousand take seconds. */
+const MAX_IMPORTED = 1_000;
+
+/** Each row is checked by itself: one that is refused does not affect the others. */
+export const importInput = fields({
+  webhooks: z
+    .array(z.unknown(), orRequired("must be an array"))
+    .check(z.maxLength(MAX_IMPORTED, `must have at most ${MAX_IMPORTED} entries`)),
+  dry_run: z.optional(z.boolean("must be true or false")),
+});
+
+/** The secret of an imported webhook: any text, because its receiver has it already. */
+const existingSecret = z.string(orRequired("must be a string")).check(
+  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  z.refine((text) => Buffer.byteLength(text) >= 16 && Buffer.byteLength(text) <= 256, "must have 16 to 256 bytes"),
+);
+
+/** A row of an import. @param allowed as for `webhookInput` */
+export const importedWebhookInput = (allowed: Cidr[]) =>
+  fields({
+    ...webhookFields(allowed),
+    project_id: uuid,
+    secret: existingSecret,
+    enabled: z.optional(z.boolean("must be true or false")),
+  });
+export type ImportedWebhook = z.infer<ReturnType<typeof importedWebhookInput>>;
 
 /** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
 export const rotationInput = fields({ overlap_seconds: overlapSeconds });
@@ -130,6 +158,13 @@ export function createWebhook(
   const chosen = optional({ name, filter: filter ?? undefined });
   const webhook = { id, project_id, url, ...chosen, events, created_at, ...inMode({ mode }) };
   return { webhook, secret: generateSecret(random) };
+}
+
+/** Creates the webhook of an imported row. @param random as for `createWebhook` */
+export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): Webhook {
+  const { webhook } = createWebhook(row, row.project_id, now, random);
+  const disabled = { disabled_at: webhook.created_at, disabled_reason: "manual" as const };
+  return { ...webhook, ...(row.enabled === false && disabled) };
 }
 
 /**

@@ -22,9 +22,13 @@ test.each(rows)("$file may do what its row lists, as in a local run, and nothing
   expect(dev.grants(file)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
 });
 
-test("signing secrets are accessible only to the functions that create, rotate, delete or sign with them", () => {
+test("signing secrets are accessible only to the functions that create, import, rotate, delete or sign with them", () => {
   expect(functionsWith((grant) => grant.includes("webhook-secrets"))).toEqual({
     "webhooks/create": ["dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets"],
+    "webhooks/import": [
+      "dynamodb:ConditionCheckItem on table deployment-webhooks-dev-webhook-secrets",
+      "dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets",
+    ],
     "webhooks/rotate-secret": ["dynamodb:UpdateItem on table deployment-webhooks-dev-webhook-secrets"],
     "webhooks/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-webhook-secrets"],
     "attempts/send": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
@@ -34,7 +38,7 @@ test("signing secrets are accessible only to the functions that create, rotate, 
 
 test("a function that writes signing secrets without reading them cannot read them as a return value", () => {
   const senders = ["attempts/send", "attempts/send-slow"];
-  for (const file of ["webhooks/create", "webhooks/rotate-secret", "webhooks/delete", ...senders]) {
+  for (const file of ["webhooks/create", "webhooks/import", "webhooks/rotate-secret", "webhooks/delete", ...senders]) {
     const onSecrets = only<Json>(
       dev.statementsOf(file).filter(({ Resource }) => JSON.stringify(Resource).includes("WebhookSecrets")),
     );
@@ -196,6 +200,7 @@ test("no function may scan a table, administer resources or use other services",
   const actions = rows.flatMap(({ file }) => dev.grants(file)).map((grant) => grant.split(" on ")[0]);
   expect([...new Set(actions)].sort()).toEqual([
     "dynamodb:BatchGetItem",
+    "dynamodb:ConditionCheckItem",
     "dynamodb:DeleteItem",
     "dynamodb:GetItem",
     "dynamodb:PutItem",

@@ -84,6 +84,7 @@ test("prod has termination protection, and its data is retained", () => {
 test("the outputs are those that operators and the rest of the platform use", () => {
   expect(Object.keys(dev.outputs).sort()).toEqual([
     "AlarmTopicArn",
+    "ApiKeysImportFunctionName",
     "ApiKeysProvisionFunctionName",
     "ApiKeysRevokeAllFunctionName",
     "ApiKeysTableName",
@@ -111,6 +112,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "TrustedWorkflowsTableName",
     "UserApiKeysTableName",
     "WebhookSecretsTableName",
+    "WebhooksImportFunctionName",
     "WebhooksTableName",
   ]);
   expect(dev.target(dev.outputs.EventsQueueUrl.Value).Properties.QueueName).toBe(

@@ -160,7 +160,7 @@ describe("the policy of the table of signing secrets", () => {
     }
   });
 
-  test("lets the senders read, one function each create, rotate and delete, and nothing else", () => {
+  test("lets the senders read, one function each create, import, rotate and delete, and nothing else", () => {
     const permitted = functionRows.flatMap(({ file }) =>
       itemActions.flatMap((action) => (denies(roleOf(file).id, action) ? [] : [`${file}: ${action}`])),
     );
@@ -169,6 +169,8 @@ describe("the policy of the table of signing secrets", () => {
       "attempts/send: BatchGetItem",
       "webhooks/create: PutItem",
       "webhooks/delete: DeleteItem",
+      "webhooks/import: ConditionCheckItem",
+      "webhooks/import: PutItem",
       "webhooks/rotate-secret: UpdateItem",
     ]);
   });
@@ -205,7 +207,7 @@ describe("the policy of the table of signing secrets", () => {
 
   test("names roles that do not refer to the table, which would be circular", () => {
     const roles = statements.flatMap(exceptions).filter((id) => !id.startsWith("arn:"));
-    expect(new Set(roles).size).toBe(5);
+    expect(new Set(roles).size).toBe(6);
     for (const id of roles) expect(JSON.stringify(prod.target({ Ref: id }))).not.toContain(table.id);
   });
 

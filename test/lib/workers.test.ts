@@ -37,6 +37,7 @@ const expected: Record<string, Expected> = {
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
   "api-keys/import": { timeoutSeconds: 55, memoryMb: 512 },
   "api-keys/revoke-all": { timeoutSeconds: 55, memoryMb: 256 },
+  "webhooks/import": { timeoutSeconds: 55, memoryMb: 512 },
 };
 
 test("there is one Lambda per endpoint and per worker", () => {

@@ -55,6 +55,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     useKeys,
     useProjects,
     suspendProject,
+    importWebhook,
     useWorkflows,
     useServiceAccounts,
     useWebhooks,
@@ -213,6 +214,20 @@ async function useProjects(service: TestService): Promise<void> {
     expect(await call("projects/remove-member", { user_id, project_id })).toEqual({ removed });
   }
   await call("credentials/revocations", { after: cursor });
+}
+
+/** Imports a webhook, after a dry run, and again. */
+async function importWebhook(service: TestService): Promise<void> {
+  const project_id = await service.project(service.user().userId);
+  const row = { project_id, url: "https://example.com/", events: ["deploy.failed"], secret: "a secret of theirs" };
+  for (const [dry_run, imported] of [
+    [true, 1],
+    [false, 1],
+    [false, 0],
+  ] as const) {
+    const result = await call("webhooks/import", { webhooks: [row], dry_run });
+    expect(result).toEqual({ imported, unchanged: 1 - imported, refused: [] });
+  }
 }
 
 async function suspendProject(service: TestService): Promise<void> {

@@ -270,6 +270,7 @@ test("each worker has its trigger, timeout and memory", () => {
     { file: "api-keys/provision", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     { file: "api-keys/import", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "api-keys/revoke-all", trigger: { kind: "invoke" }, limits: "55 s, 256 MB" },
+    { file: "webhooks/import", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
   ]);
 });
 

@@ -188,7 +188,7 @@ const expected = {
   },
   "ticket-invoked-function-errors": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + m9",
       m0: "Sum of Errors {FunctionName=credentials/verify}",
       m1: "Sum of Errors {FunctionName=credentials/revocations}",
       m2: "Sum of Errors {FunctionName=deliveries/replay}",
@@ -196,7 +196,9 @@ const expected = {
       m4: "Sum of Errors {FunctionName=projects/remove-member}",
       m5: "Sum of Errors {FunctionName=projects/suspend}",
       m6: "Sum of Errors {FunctionName=api-keys/provision}",
-      m7: "Sum of Errors {FunctionName=api-keys/revoke-all}",
+      m7: "Sum of Errors {FunctionName=api-keys/import}",
+      m8: "Sum of Errors {FunctionName=api-keys/revoke-all}",
+      m9: "Sum of Errors {FunctionName=webhooks/import}",
     },
     fires: ">= 3, for 1 x 300 s",
     missingData: "notBreaching",
