@@ -332,7 +332,7 @@ export const operations: Record<OperationId, Operation> = {
     description:
       "Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a " +
       "forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and the marks of a test delivery: `X-Service-Test: true`, and `true` in `data.test`. They are no deliveries, " +
-      "are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. " +
+      "are sent even if the webhook is disabled, and change only `last_certification` of the webhook. Read the report with `getCertification`. " +
       budgetNote("certify"),
     response: { status: 202, schema: certificationSchema, example: examples.startedCertification },
     errors: ["project_suspended"],

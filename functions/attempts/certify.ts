@@ -13,6 +13,7 @@ import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
+import { recordCertification } from "../webhooks/receiver-state-store.ts";
 
 /**
  * The time that a certification can need when DynamoDB is slow: two requests in sequence 30 s, and 9 s each for the reads
@@ -45,8 +46,11 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
     randomId: randomUUID,
   });
   const results = await sendAll(webhook.url, requests);
-  await certifications.finish(certification, results, new Date().toISOString());
-  log.info("certification", { passed: allPassed(results) });
+  const [finished_at, passed] = [new Date().toISOString(), allPassed(results)];
+  // Before the results: a message that is received again after a crash between the two does both.
+  await recordCertification(webhook, { id: certification_id, finished_at, passed });
+  await certifications.finish(certification, results, finished_at);
+  log.info("certification", { passed });
 }
 
 async function enqueueAgain(call: CertifyCall): Promise<void> {

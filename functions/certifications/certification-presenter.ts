@@ -127,7 +127,7 @@ const acceptedHints: Partial<Record<Probe, string>> = {
 };
 
 function failureHintOf(result: ProbeResult): string {
-  // The hint of a delivery would say that the webhook was disabled. A certification changes nothing.
+  // The hint of a delivery would say that the webhook was disabled. A certification disables nothing.
   if (result.status_code === 410) {
     return "The receiver returned 410, which says that it has been removed permanently: a delivery with this response disables the webhook.";
   }

@@ -4,7 +4,8 @@ import type { FailureCode } from "../receivers/failure-code.ts";
 
 /*
  * The certification of a receiver: whether it accepts valid deliveries and rejects those that are not authentic. Six
- * requests, the probes, show it. They are no deliveries: no list contains them, and they change nothing of the webhook.
+ * requests, the probes, show it. They are no deliveries: no list contains them, and of the webhook they change only its
+ * `last_certification`.
  */
 
 /** The required response to each probe. `repeated` is `valid` again, with the same id. */

@@ -37,7 +37,9 @@ export function validateReceiverUrl(text: string, allowed: Cidr[]): string | und
   if (url && url.href.length > MAX_URL_CHARACTERS) {
     return `must be at most ${MAX_URL_CHARACTERS} characters long with its special characters encoded`;
   }
-  if (!url || !/^https?:\/\//i.test(text)) return "must be an absolute URL that starts with https://";
+  const scheme =
+    allowed.length > 0 ? "https://, or http:// and an address that WEBHOOK_ALLOW_CIDRS allows" : "https://";
+  if (!url || !/^https?:\/\//i.test(text)) return `must be an absolute URL that starts with ${scheme}`;
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
   if (isServicePort(Number(url.port))) {
     return `must not use port ${url.port}, which is that of a service other than a web server; use 443, for example`;
@@ -45,7 +47,7 @@ export function validateReceiverUrl(text: string, allowed: Cidr[]): string | und
   const host = hostOf(url);
   const isAllowed = isAllowedAddress(host, allowed) || (host === "localhost" && allowed.length > 0);
   if (isAllowed) return undefined;
-  if (url.protocol !== "https:") return "must start with https://";
+  if (url.protocol !== "https:") return `must start with ${scheme}`;
   if (isIP(host) !== 0) return isPublicAddress(host) ? undefined : "must not point to a private or reserved address";
   if (!host.includes(".") || RESERVED_NAME.test(host)) return "must have a public host name";
   return undefined;

@@ -9,11 +9,11 @@ import { transactIf } from "../platform/dynamo.ts";
 import { allOf, changing, isAsRead, type Part, when } from "../platform/expression.ts";
 import { failureState } from "./circuit-breaker.ts";
 import type { FailedAttempt } from "./health.ts";
-import type { DisabledReason, Webhook } from "./webhook.ts";
+import type { DisabledReason, LastCertification, Webhook } from "./webhook.ts";
 import { aboutWebhook, disabledNotification, NO_ATTEMPT } from "./webhook-notification-store.ts";
 import { webhookAudit, webhookKey } from "./webhook-store.ts";
 
-/* What senders write about the receiver of a webhook: it fails, it is slow, it is probed, it is disabled. */
+/* What senders write about the receiver of a webhook: it fails, it is slow, it is probed, it is certified, it is disabled. */
 
 /**
  * Records the time of the first failure after a success, unless it is set already, the URL has changed, or the webhook is in
@@ -40,6 +40,11 @@ export async function markSlow(webhook: Webhook, at: string): Promise<void> {
 /** Removes the mark of a slow webhook. */
 export async function clearSlow(webhook: Webhook): Promise<void> {
   await change(webhook, { remove: ["slow_since"] }, when`attribute_exists(slow_since)`);
+}
+
+/** Records that a certification has finished, unless the URL has changed: another receiver was certified. */
+export async function recordCertification(webhook: Webhook, last_certification: LastCertification): Promise<void> {
+  await change(webhook, { set: { last_certification } }, when`#url = ${webhook.url}`);
 }
 
 /**

@@ -170,7 +170,7 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
       ...(mode === "live" ? ["mode"] : []),
       // The failure state belongs to the receiver at the old URL, and to the time before nothing was sent.
       ...(hasOtherUrl || hasOtherMode || (enabled && isDisabled) ? failureState : []),
-      ...(hasOtherUrl ? ["slow_since"] : []),
+      ...(hasOtherUrl ? ["slow_since", "last_certification"] : []),
     ],
     when: allOf(
       when`attribute_exists(id) AND #url = ${before.url}`,

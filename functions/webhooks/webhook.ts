@@ -39,6 +39,8 @@ export interface Webhook {
   last_error?: FailedAttempt;
   /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */
   slow_since?: string;
+  /** The certification of the receiver at this URL that finished last; absent = there was none. */
+  last_certification?: LastCertification;
   /** Id of the user who created it; absent = not known. */
   created_by?: string;
   /** Id of the user who changed it last; absent = unchanged, or not known. */
@@ -47,6 +49,13 @@ export interface Webhook {
   secret_rotated_at?: string;
   /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
   change_id?: string;
+}
+
+export interface LastCertification {
+  id: string;
+  finished_at: string;
+  /** Whether the receiver passed all checks. */
+  passed: boolean;
 }
 
 /** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user or the operator. */
@@ -184,7 +193,10 @@ export const inMode = ({ mode }: { mode?: (typeof webhookModes)[number] | undefi
   ...(mode === "shadow" && { mode }),
 });
 
-/** Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended. */
+/**
+ * Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended,
+ * `last_certification` only after one.
+ */
 export const toListItem = (webhook: Webhook, health: Health) => ({ ...listed(webhook), health });
 
 /** Returns the fields of one webhook in detail. */
@@ -194,10 +206,15 @@ export const toDetail = (webhook: Webhook, health: Health) => ({ ...detailed(web
 export const toRotated = (webhook: Webhook, secret: string) => ({ ...detailed(webhook), secret });
 
 function listed(webhook: Webhook) {
-  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
+  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null } = webhook;
+  const { suspended_at, last_certification } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  return { ...fields, ...optional(webhook), ...inMode(webhook), ...(suspended_at !== undefined && { suspended_at }) };
+  const present = {
+    ...(suspended_at !== undefined && { suspended_at }),
+    ...(last_certification && { last_certification }),
+  };
+  return { ...fields, ...optional(webhook), ...inMode(webhook), ...present };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */

@@ -4,6 +4,7 @@ import { OPEN_AFTER_SECONDS } from "../../../functions/webhooks/circuit-breaker.
 import type { Health, HealthState } from "../../../functions/webhooks/health.ts";
 import type {
   DisabledReason,
+  LastCertification,
   toCreated,
   toDetail,
   toListItem,
@@ -99,6 +100,15 @@ const listed = {
     instant(
       "Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.",
     ),
+  ),
+  last_certification: z.optional(
+    z
+      .strictObject({
+        id: id("Id of the certification. Its report is kept for 30 days."),
+        finished_at: instant("When it finished."),
+        passed: flag("Whether the receiver passed all checks."),
+      } satisfies FieldsOf<LastCertification>)
+      .check(z.describe("The certification that finished last; absent = none since the webhook has this URL.")),
   ),
 };
 

@@ -37,6 +37,7 @@ interface Options extends InProject {
   dryRun?: boolean;
   exitCode?: boolean;
   prune?: boolean;
+  requireCertified?: boolean;
   yes?: boolean;
 }
 
@@ -51,6 +52,10 @@ export function addApply(program: Command): void {
     .option("--dry-run", "show what would change, and change nothing")
     .option("--exit-code", "with --dry-run: exit code 2 if something would change")
     .option("--prune", "delete the webhooks that the file does not have")
+    .option(
+      "--require-certified",
+      "change nothing unless all receivers of enabled webhooks have passed svc webhooks certify",
+    )
     .option("-y, --yes", "do not ask for confirmation")
     .option(projectOption[0], `default: that of the file, or ${projectOption[1].replace("default: ", "")}`)
     .addHelpText("after", help)
@@ -60,19 +65,18 @@ export function addApply(program: Command): void {
 async function apply(options: Options): Promise<void> {
   if (options.exitCode && !options.dryRun) throw usageError("--exit-code needs --dry-run.");
   // Imported here because the YAML parser and zod would slow down the other commands.
-  const [{ parseWebhooksFile }, { isChange, planChanges }, { applyPlan, showPlan }] = await Promise.all([
-    import("./apply/webhooks-file.ts"),
-    import("./apply/plan.ts"),
-    import("./apply/apply-plan.ts"),
-  ]);
+  const [{ parseWebhooksFile }, { isChange, planChanges, requireCertified }, { applyPlan, showPlan }] =
+    await Promise.all([import("./apply/webhooks-file.ts"), import("./apply/plan.ts"), import("./apply/apply-plan.ts")]);
   const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
   const { project, webhooks } = parseWebhooksFile(text);
   const { api, projectId } = await openProject(options, {}, project);
   const plan = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
   if (options.dryRun) {
     showPlan(plan, options);
+    if (options.requireCertified) requireCertified(plan, projectId);
     if (options.exitCode && plan.some(isChange)) process.exitCode = exitCodes.wouldChange;
     return;
   }
+  if (options.requireCertified) requireCertified(plan, projectId);
   await applyPlan(api, projectId, plan, options);
 }

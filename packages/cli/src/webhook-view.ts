@@ -33,6 +33,13 @@ export function stateCell(
   return { text: `${health.state} since ${relativeTime(health.since, now)}`, style };
 }
 
+/** Whether the receiver passed its last certification; empty before the first one. */
+export function certificationCell({ last_certification: last }: WebhookInList, now = new Date()): Cell {
+  if (last === undefined) return { text: "" };
+  const age = relativeTime(last.finished_at, now);
+  return last.passed ? { text: `passed ${age}`, style: "green" } : { text: `not passed ${age}`, style: "yellow" };
+}
+
 /** The effect of a state on deliveries, and the next step; undefined where there is nothing to do. */
 function meaningOf({ id, project_id, suspended_at, mode, health: { state } }: Webhook): string | undefined {
   if (suspended_at !== undefined) return "Deliveries are held. Contact the operator of the platform.";
@@ -74,6 +81,7 @@ export function webhookPage(webhook: Webhook, now = new Date()): string {
     ["suspended", suspended_at === undefined ? undefined : timed(suspended_at)],
     ["last error", last_error === null ? undefined : `${last_error.error_code}: ${last_error.hint}`],
     ["last success", last_success_at === null ? "none among the newest deliveries" : timed(last_success_at)],
+    ["certified", webhook.last_certification && certificationCell(webhook, now)],
     ["next probe", next_probe_at === null ? undefined : timed(next_probe_at)],
     ["created", timed(created_at)],
   ]);

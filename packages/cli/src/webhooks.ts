@@ -20,7 +20,7 @@ import { namesOption } from "./names-option.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print, printable } from "./terminal.ts";
-import { stateCell, statsPage, webhookPage } from "./webhook-view.ts";
+import { certificationCell, stateCell, statsPage, webhookPage } from "./webhook-view.ts";
 
 const eventsOption = () => namesOption("--events <names...>", "the events to receive", webhookEventNames);
 
@@ -113,15 +113,18 @@ export function addWebhooks(program: Command): void {
       if (json) return print(jsonText(list));
       if (list.length === 0) return note(`The project has no webhooks. Create one: ${creation(projectId)}`);
       const hasNames = list.some(({ name }) => name !== undefined);
+      const hasCertified = list.some(({ last_certification }) => last_certification !== undefined);
       const rows = list.map((webhook) => [
         webhook.id,
         ...(hasNames ? [webhook.name ?? ""] : []),
         webhook.url,
         stateCell(webhook),
+        ...(hasCertified ? [certificationCell(webhook)] : []),
         webhook.events.join(" "),
         relativeTime(webhook.created_at),
       ]);
-      print(table(["id", ...(hasNames ? ["name"] : []), "url", "state", "events", "created"], rows));
+      const columns = ["id", ...(hasNames ? ["name"] : []), "url", "state", ...(hasCertified ? ["certified"] : [])];
+      print(table([...columns, "events", "created"], rows));
     });
 
   webhooks

@@ -332,7 +332,7 @@ export interface paths {
     put?: never;
     /**
      * Certify a receiver
-     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and the marks of a test delivery: `X-Service-Test: true`, and `true` in `data.test`. They are no deliveries, are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and the marks of a test delivery: `X-Service-Test: true`, and `true` in `data.test`. They are no deliveries, are sent even if the webhook is disabled, and change only `last_certification` of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["certifyWebhook"];
     delete?: never;
@@ -1015,6 +1015,21 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description The certification that finished last; absent = none since the webhook has this URL. */
+      last_certification?: {
+        /**
+         * Format: uuid
+         * @description Id of the certification. Its report is kept for 30 days.
+         */
+        id: string;
+        /**
+         * Format: date-time
+         * @description When it finished.
+         */
+        finished_at: string;
+        /** @description Whether the receiver passed all checks. */
+        passed: boolean;
+      };
       health: components["schemas"]["WebhookHealth"];
     };
     Webhook: {
@@ -1066,6 +1081,21 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description The certification that finished last; absent = none since the webhook has this URL. */
+      last_certification?: {
+        /**
+         * Format: uuid
+         * @description Id of the certification. Its report is kept for 30 days.
+         */
+        id: string;
+        /**
+         * Format: date-time
+         * @description When it finished.
+         */
+        finished_at: string;
+        /** @description Whether the receiver passed all checks. */
+        passed: boolean;
+      };
       /**
        * Format: date-time
        * @description Time of disabling; null = enabled.
@@ -1283,6 +1313,21 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description The certification that finished last; absent = none since the webhook has this URL. */
+      last_certification?: {
+        /**
+         * Format: uuid
+         * @description Id of the certification. Its report is kept for 30 days.
+         */
+        id: string;
+        /**
+         * Format: date-time
+         * @description When it finished.
+         */
+        finished_at: string;
+        /** @description Whether the receiver passed all checks. */
+        passed: boolean;
+      };
       /**
        * Format: date-time
        * @description Time of disabling; null = enabled.

@@ -87,6 +87,17 @@ test("a message of a finished certification sends nothing, and the first results
   expect(receiver.received).toEqual([]);
 });
 
+test("a webhook that got another URL during its certification is not certified", async () => {
+  receiver.respondWith((_, response) => {
+    webhooks
+      .update(webhook.project_id, webhook.id, { url: `${receiver.url}other` }, new Date().toISOString())
+      .finally(() => response.writeHead(200).end());
+  });
+  expect(await sendSlow(sqsEvent(call), left(60_000))).toEqual(allDone);
+  expect((await stored()).finished_at).toBeDefined();
+  expect(await webhooks.get(webhook.project_id, webhook.id)).not.toHaveProperty("last_certification");
+});
+
 test("a message that is older than ten minutes sends nothing", async () => {
   fakeDate().advance(601);
   expect(await sendSlow(sqsEvent(call), left(60_000))).toEqual(allDone);

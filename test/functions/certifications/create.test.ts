@@ -180,11 +180,35 @@ test("only the repeated delivery has the id and the body of another one", async 
   expect(repeated).toHaveLength(2);
 });
 
-test.each([410, 500])("a certification changes nothing of a webhook whose receiver returns %d", async (status) => {
-  const before = await find(scenario.projectId, scenario.webhook.id);
-  receiver.respondWith(status);
-  expect((await certified()).passed).toBe(false);
-  expect(await find(scenario.projectId, scenario.webhook.id)).toEqual(before);
+test.each([410, 500])(
+  "a certification changes only the last certification of a webhook whose receiver returns %d",
+  async (status) => {
+    const before = await find(scenario.projectId, scenario.webhook.id);
+    receiver.respondWith(status);
+    const { id, finished_at, passed } = await certified();
+    expect(passed).toBe(false);
+    const last_certification = { id, finished_at, passed };
+    expect(await find(scenario.projectId, scenario.webhook.id)).toEqual({ ...before, last_certification });
+  },
+);
+
+test("a webhook shows its last certification, alone and in the list, until it gets another URL", async () => {
+  const { api, path, projectId, webhook } = scenario;
+  const shown = async () => {
+    const [one, all] = [await api.get(path), await api.get(`/v1/projects/${projectId}/webhooks`)];
+    const listed = all.body.data.find(({ id }: { id: string }) => id === webhook.id);
+    return [one.body.data, listed].map(({ last_certification }) => last_certification);
+  };
+  expect(await shown()).toEqual([undefined, undefined]);
+  await certified();
+  respondAs(verifyAs());
+  const { id, finished_at } = await certified();
+  const last = { id, finished_at, passed: true };
+  expect(await shown()).toEqual([last, last]);
+  await api.patch(path, { url: webhook.url, events: ["deploy.failed"] });
+  expect(await shown()).toEqual([last, last]);
+  await api.patch(path, { url: `${webhook.url}other` });
+  expect(await shown()).toEqual([undefined, undefined]);
 });
 
 test("a receiver that returns 429 to what is not authentic does not pass", async () => {

@@ -1,5 +1,12 @@
 import { widthOf } from "../../../packages/cli/src/table.ts";
-import { bars, mergeBuckets, stateCell, statsPage, webhookPage } from "../../../packages/cli/src/webhook-view.ts";
+import {
+  bars,
+  certificationCell,
+  mergeBuckets,
+  stateCell,
+  statsPage,
+  webhookPage,
+} from "../../../packages/cli/src/webhook-view.ts";
 import type { Webhook, WebhookHealth, WebhookStats } from "../../../packages/client/src/client.ts";
 
 const now = new Date("2026-11-21T12:00:00.000Z");
@@ -41,6 +48,18 @@ test.each<[Webhook, string, string]>([
   [webhookWith({ state: "disabled" }, { ...gone, suspended_at: at(-9) }), "disabled: gone, project suspended", "red"],
 ])("the state of a webhook %# is shown in words", (webhook, text, style) => {
   expect(stateCell(webhook, now)).toEqual({ text, style });
+});
+
+test.each([
+  [true, "passed 1 min ago", "green"],
+  [false, "not passed 1 min ago", "yellow"],
+] as const)("a certification that passed: %s, is shown with its age, and none without one", (passed, text, style) => {
+  const last_certification = { id: "c-1", finished_at: at(-60), passed };
+  const certified = webhookWith({}, { last_certification });
+  expect(certificationCell(certified, now)).toEqual({ text, style });
+  expect(webhookPage(certified, now)).toContain(`certified     ${text}`);
+  expect(certificationCell(webhookWith({}))).toEqual({ text: "" });
+  expect(webhookPage(webhookWith({}), now)).not.toContain("certified");
 });
 
 test("the page of a failing webhook says why, since when, and what happens next", () => {

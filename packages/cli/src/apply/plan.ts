@@ -79,3 +79,22 @@ function changesOf({ name, events, filter, enabled }: DeclaredWebhook, webhook: 
 }
 
 export const isChange = ({ action }: Change): boolean => action !== "unchanged" && action !== "keep";
+
+/**
+ * @throws CommandError when a declared webhook would be enabled and its receiver has not passed its last certification
+ */
+export function requireCertified(plan: Change[], projectId: string): void {
+  const steps = plan.flatMap((change) => {
+    if (change.action === "create") {
+      const { url, enabled } = change.declared;
+      return enabled === false ? [] : `Declare ${url} with enabled: false first, to certify it before it gets events.`;
+    }
+    if (change.action !== "update" && change.action !== "unchanged") return [];
+    const { id, enabled, last_certification } = change.webhook;
+    const isEnabled = change.action === "update" && change.changes.enabled ? change.changes.enabled.to : enabled;
+    return isEnabled && !last_certification?.passed ? `svc webhooks certify ${id} --project ${projectId}` : [];
+  });
+  if (steps.length === 0) return;
+  const message = "Nothing was changed: receivers of the file are not certified.";
+  throw new CommandError(exitCodes.failed, message, `Do this first:\n${steps.map((step) => `  ${step}`).join("\n")}`);
+}

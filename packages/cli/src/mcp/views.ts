@@ -48,6 +48,7 @@ const trustedFields = [
   "disabled_reason",
   "suspended_at",
   "mode",
+  "last_certification",
 ];
 
 const isTrusted = ([name]: [string, unknown]) => trustedFields.includes(name);

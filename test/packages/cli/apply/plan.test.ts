@@ -1,6 +1,6 @@
 import { jest } from "@jest/globals";
 import { applyPlan } from "../../../../packages/cli/src/apply/apply-plan.ts";
-import { planChanges } from "../../../../packages/cli/src/apply/plan.ts";
+import { planChanges, requireCertified } from "../../../../packages/cli/src/apply/plan.ts";
 import { planText, toChangeRecord } from "../../../../packages/cli/src/apply/plan-view.ts";
 import type { DeclaredWebhook } from "../../../../packages/cli/src/apply/webhooks-file.ts";
 import type { Client, WebhookInList } from "../../../../packages/client/src/client.ts";
@@ -210,5 +210,41 @@ describe("a declared name", () => {
     const plan = planChanges([declared(a, { name: null }), declared(b, { name: "New" })], [named], { prune: false });
     const text = planText(plan, process.stdout);
     for (const line of ["-   name: Chat", "+   name: none", "+   name: New"]) expect(text).toContain(line);
+  });
+});
+
+describe("certifications that are required", () => {
+  const last_certification = { id: "c-1", finished_at: "2026-11-21T12:00:00.000Z", passed: true };
+  const passed = webhook("w-1", a, { last_certification });
+  const rejected = { ...passed, last_certification: { ...last_certification, passed: false } };
+  const check = (file: DeclaredWebhook[], existing: WebhookInList[]) => () =>
+    requireCertified(planChanges(file, existing, { prune: true }), "p-1");
+
+  test.each<[string, DeclaredWebhook[], WebhookInList[]]>([
+    ["a receiver that passed", [declared(a, { events: ["deploy.started"] })], [passed]],
+    ["a new webhook that is disabled", [declared(a, { enabled: false })], []],
+    [
+      "a webhook that is or gets disabled",
+      [declared(a), declared(b, { enabled: false })],
+      [webhook("w-1", a, { enabled: false }), webhook("w-2", b)],
+    ],
+    ["a webhook that is deleted", [], [webhook("w-1", a)]],
+  ])("are not missing of %s", (_, file, existing) => {
+    expect(check(file, existing)).not.toThrow();
+  });
+
+  test.each<[string, DeclaredWebhook[], WebhookInList[], string]>([
+    ["a receiver without one", [declared(a)], [webhook("w-1", a)], "svc webhooks certify w-1 --project p-1"],
+    ["a receiver that did not pass", [declared(a)], [rejected], "svc webhooks certify w-1 --project p-1"],
+    [
+      "a webhook that gets enabled",
+      [declared(a, { enabled: true })],
+      [webhook("w-1", a, { enabled: false })],
+      "svc webhooks certify w-1 --project p-1",
+    ],
+    ["a new webhook", [declared(a)], [], `Declare ${a} with enabled: false first`],
+  ])("are missing of %s, and the error says what to do", (_, file, existing, advice) => {
+    const error = { message: expect.stringContaining("not certified"), advice: expect.stringContaining(advice) };
+    expect(check(file, existing)).toThrow(expect.objectContaining(error));
   });
 });
