@@ -21,6 +21,7 @@ import {
   noWebhookError,
   requireDeliveryId,
   requireDeploymentId,
+  webhookLabels,
   webhooksOf,
 } from "./find.ts";
 import type { Globals } from "./globals.ts";
@@ -30,7 +31,6 @@ import { awaitOutcome } from "./outcome.ts";
 import { readNumber } from "./read-number.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
-import { webhookLabel } from "./webhook-view.ts";
 
 interface Options extends InProject {
   webhook?: string;
@@ -83,8 +83,7 @@ export function addDeliveries(program: Command): void {
       const list = await newestDeliveries(api, await findScope(api, projectId, options.webhook), query);
       if (options.json) return print(jsonText(list));
       if (list.length === 0) return note("No deliveries.");
-      const webhooks = await api.listWebhooks(projectId);
-      print(deliveryTable(list, new Map(webhooks.map((webhook) => [webhook.id, webhookLabel(webhook)]))));
+      print(deliveryTable(list, await webhookLabels(api, projectId)));
       for (const hint of hintsOf(list)) note(hint);
     });
 
@@ -97,7 +96,9 @@ export function addDeliveries(program: Command): void {
       const deliveryId = requireDeliveryId(id);
       const { api, projectId } = await openProject(options);
       const { delivery } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), deliveryId);
-      print(options.json ? jsonText(delivery) : deliveryPage(delivery, projectId));
+      if (options.json) return print(jsonText(delivery));
+      const labels = await webhookLabels(api, projectId);
+      print(deliveryPage(delivery, projectId, labels.get(delivery.webhook_id)));
     });
 
   webhookOptions(deliveries.command("redeliver"), "all webhooks of the project")
@@ -154,7 +155,8 @@ export function addDeliveries(program: Command): void {
         const { api, projectId } = await openProject(options, { signal, maxRetries: 0 });
         const webhooks = await webhooksOf(api, projectId, options.webhook);
         if (webhooks.length === 0) throw noWebhookError(projectId);
-        await tail(api, webhooks, { last, json: options.json === true, signal });
+        const labels = await webhookLabels(api, projectId);
+        await tail(api, webhooks, { last, json: options.json === true, labels, signal });
       });
     });
 }

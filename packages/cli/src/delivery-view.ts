@@ -83,8 +83,12 @@ function resultOf({
 /** Upper bound on the characters of a response in a line. `svc deliveries show` shows the whole excerpt. */
 const MAX_LINE_EXCERPT = 200;
 
-/** Formats a delivery on one line. If its last attempt is passed: with its result, its hint and the start of its response. */
-export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = new Date()): string {
+/**
+ * Formats a delivery on one line.
+ * @param lastAttempt its result, its hint and the start of its response are shown; absent = none of them
+ * @param webhook how the line names the webhook; absent = not at all
+ */
+export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, webhook?: string, now = new Date()): string {
   const { id, event, attempt_count, waiting_for } = delivery;
   const { text: status, style } = statusCell(delivery);
   const wait = waitText(delivery, now);
@@ -93,6 +97,7 @@ export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = ne
   const parts = [
     styled(style, status.padEnd("succeeded".length)),
     printable(event),
+    ...(webhook === undefined ? [] : [printable(webhook)]),
     id,
     `attempt ${attempt_count}`,
     ...(lastAttempt ? [resultOf(lastAttempt)] : []),
@@ -122,13 +127,16 @@ function waitPage({ status, waiting_for, webhook_id }: Delivery, projectId: stri
   }
 }
 
-/** Formats a delivery with its attempts and its payload. */
-export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string): string {
+/**
+ * Formats a delivery with its attempts and its payload.
+ * @param webhook how lists name its webhook; absent = the id alone
+ */
+export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string, webhook?: string): string {
   const { id, webhook_id, event, deployment_id, test, created_at, next_attempt_at, attempts, payload, shadow } =
     delivery;
   const head = facts([
     ["id", id],
-    ["webhook", webhook_id],
+    ["webhook", webhook === undefined ? webhook_id : `${webhook} (${webhook_id})`],
     ["event", test ? `${event} (test)` : event],
     ["deployment", deployment_id ?? undefined],
     ["status", statusCell(delivery)],

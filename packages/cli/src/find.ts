@@ -2,6 +2,7 @@ import type { Client, Delivery, DeliveryQuery, Project, WebhookInList, WebhookRe
 import { ApiError } from "../../client/src/errors.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { printable } from "./terminal.ts";
+import { webhookLabel } from "./webhook-view.ts";
 
 /* Finds the project, webhook or delivery that an argument identifies. */
 
@@ -109,6 +110,17 @@ export async function webhooksOf(
 ): Promise<WebhookRef[]> {
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   return (await api.listWebhooks(projectId)).map(({ id }) => ({ projectId, webhookId: id }));
+}
+
+/** How lists name the webhooks of a project, by id. Empty for a key that may not list them: ids are shown then. */
+export async function webhookLabels(api: Client, projectId: string): Promise<Map<string, string>> {
+  try {
+    const webhooks = await api.listWebhooks(projectId);
+    return new Map(webhooks.map((webhook) => [webhook.id, webhookLabel(webhook)]));
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "insufficient_permission") return new Map();
+    throw error;
+  }
 }
 
 /** @throws CommandError when the text is not a full id */

@@ -111,7 +111,9 @@ export function relativeTime(iso: string | null, now = new Date()): string {
   const distance = Math.abs(seconds);
   if (distance > 30 * 86_400) return iso.slice(0, 10);
   const [name, size] = units.find(([, length]) => distance >= length) ?? ["s", 1];
-  const amount = `${Math.floor(distance / size)} ${name}`;
+  // Rounded if it is to come: a key that was created a moment ago for 7 days expires in 7 d.
+  const whole = seconds > 0 ? Math.round : Math.floor;
+  const amount = `${whole(distance / size)} ${name}`;
   if (distance === 0) return "now";
   return seconds > 0 ? `in ${amount}` : `${amount} ago`;
 }

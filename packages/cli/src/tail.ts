@@ -3,7 +3,7 @@ import type { Client, Delivery, WebhookRef } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { isTemporary } from "./api.ts";
 import { deliveryLine } from "./delivery-view.ts";
-import { jsonText, note, print, styled } from "./terminal.ts";
+import { jsonText, note, print, printable, styled } from "./terminal.ts";
 
 /* Follows deliveries by polling, because the API has no stream. */
 
@@ -23,6 +23,8 @@ interface TailOptions {
   /** The number of latest deliveries to print at the start. */
   last: number;
   json: boolean;
+  /** How lines name the webhooks, by id. */
+  labels: Map<string, string>;
   /** Stops the tail. */
   signal: AbortSignal;
 }
@@ -32,7 +34,8 @@ interface TailOptions {
  * @throws AbortError when the signal is aborted
  * @throws ApiError when a retry cannot help: the credential was rejected, or all webhooks were deleted
  */
-export async function tail(api: Client, webhooks: WebhookRef[], { last, json, signal }: TailOptions): Promise<void> {
+export async function tail(api: Client, webhooks: WebhookRef[], options: TailOptions): Promise<void> {
+  const { last, signal } = options;
   const polls = new Map(webhooks.map((webhook) => [webhook, createPoll(api, webhook)]));
   /** Continues with the other webhooks when one was deleted. */
   const dropIfDeleted = (webhook: WebhookRef, error: unknown): Change[] => {
@@ -58,7 +61,7 @@ export async function tail(api: Client, webhooks: WebhookRef[], { last, json, si
       intervalMs = changes.length > 0 ? MIN_INTERVAL_MS : Math.min(intervalMs * 1.3, MAX_IDLE_INTERVAL_MS);
       // slice(-0) would return all.
       const shown = isFirst ? changes.slice(Math.max(changes.length - last, 0)) : changes;
-      for (const change of shown) await printChange(api, change, json);
+      for (const change of shown) await printChange(api, change, options);
       if (isFirst) {
         note(`Following ${webhooks.length} ${webhooks.length === 1 ? "webhook" : "webhooks"}. Press Ctrl-C to stop.`);
       }
@@ -129,11 +132,15 @@ async function getIfPresent(api: Client, webhook: WebhookRef, id: string): Promi
   }
 }
 
-async function printChange(api: Client, { delivery, webhook }: Change, json: boolean): Promise<void> {
+async function printChange(
+  api: Client,
+  { delivery, webhook }: Change,
+  { json, labels }: Pick<TailOptions, "json" | "labels">,
+): Promise<void> {
   if (json) return print(jsonText(delivery));
-  const line = deliveryLine(delivery, await getFailedAttempt(api, webhook, delivery));
+  const line = deliveryLine(delivery, await getFailedAttempt(api, webhook, delivery), labels.get(webhook.webhookId));
   const at = delivery.last_attempt?.at ?? delivery.created_at;
-  print(`${styled("dim", at.slice(11, 19))}  ${line}`);
+  print(`${styled("dim", printable(at))}  ${line}`);
 }
 
 /** Requests the last attempt of a delivery that has not succeeded, because its line shows the cause. */

@@ -95,14 +95,14 @@ describe("what a delivery waits for", () => {
   test("is in the table, in a line and on the page, also before the first attempt", () => {
     const parked = waiting({ waiting_for: "recovery" });
     expect(deliveryTable([parked], new Map())).toContain("pending, receiver down, probe ");
-    expect(deliveryLine(parked, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
+    expect(deliveryLine(parked, undefined, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
     expect(deliveryPage(parked, "p-1")).toMatch(/^waits +The webhook fails\./m);
     const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
     expect(deliveryPage(held, "p-1")).toMatch(/^waits +Held: .* svc deliveries recover/m);
   });
 
   test("is not in the line of a new delivery, whose first attempt is about to be made", () => {
-    expect(deliveryLine(waiting({ waiting_for: null }), undefined, now)).toMatch(/attempt 0$/);
+    expect(deliveryLine(waiting({ waiting_for: null }), undefined, undefined, now)).toMatch(/attempt 0$/);
   });
 });
 

@@ -124,6 +124,7 @@ test("describes each tool, its input and its effects", async () => {
     list_deliveries: [true, false, true, false],
     show_delivery: [true, false, true, false],
     redeliver_delivery: [false, false, false, true],
+    send_test_delivery: [false, false, false, true],
     explain_failed_delivery: [true, false, true, false],
     why_is_this_webhook_failing: [true, false, true, false],
     deployment_status: [true, false, true, false],
@@ -201,7 +202,13 @@ describe("a server with fewer tools", () => {
     const { client } = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }, "--read-only");
     expect(await namesOf(client)).toEqual(readTools);
     const instructions = client.getInstructions();
-    for (const name of ["create_webhook", "delete_webhook", "redeliver_delivery", "certify_webhook"]) {
+    for (const name of [
+      "create_webhook",
+      "delete_webhook",
+      "redeliver_delivery",
+      "send_test_delivery",
+      "certify_webhook",
+    ]) {
       expect(instructions).toContain(`${name}: it changes something, and the server was started with --read-only`);
     }
     receiver.respondWith(400);
@@ -383,6 +390,16 @@ test("lists and shows deliveries, with untrusted text separated and marked", asy
   expect(new Set(marks.map(([, mark]) => mark)).size).toBe(2);
   const outside = marks.reduce((rest, [whole]) => rest.replace(whole, ""), text);
   expect(outside).not.toContain("Ignore all");
+});
+
+test("send_test_delivery sends a sample, whose outcome show_delivery has", async () => {
+  const { webhookId } = await newDelivery("succeeded");
+  const { delivery } = structured(await call("send_test_delivery", { webhook_id: webhookId }));
+  expect(delivery).toMatchObject({ webhook_id: webhookId, test: true });
+  await eventually(async () => {
+    const shown = structured(await call("show_delivery", { delivery_id: delivery.id })).delivery;
+    expect(shown).toMatchObject({ status: "succeeded", attempt_count: 1 });
+  });
 });
 
 test("redeliver_delivery sends a delivery again", async () => {

@@ -776,6 +776,7 @@ describe("webhooks", () => {
     const good = await svcHere(["webhooks", "certify", "--json"], { env });
     expect({ code: good.code, ...json(good) }).toMatchObject({ code: 0, status: "finished", passed: true });
     expect(good.stderr).toContain("Passed");
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/CERTIFIED.*\n.* passed (now|\d+ s ago) /);
   });
 
   test("delete as a viewer exits with 1 and names an admin as the fix", async () => {
@@ -811,6 +812,11 @@ describe("apply", () => {
     expect({ code: planned.code, stderr: planned.stderr }).toEqual({ code: 0, stderr: "" });
     expect(planned.stdout).toMatch(/\n1 to create, 1 to update, 1 not in the file \(--prune deletes them\)\.\n$/);
     expect((await apply(file(...wanted), "--dry-run", "--exit-code")).code).toBe(2);
+    expect((await apply(file(...wanted), "--dry-run", "--require-certified")).code).toBe(1);
+    expect(await apply(file(...wanted), "--require-certified")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`\n  svc webhooks certify ${changed.id} --project ${projectId}\n`),
+    });
     expect(await stored()).toEqual(before);
 
     const { code, stdout, stderr } = await apply(file(...wanted));
@@ -889,6 +895,22 @@ describe("deliveries", () => {
     );
     expect(json(await svcHere(["deliveries", "list", "--status", "failed", "--json"], { env }))).toEqual([]);
     expect(await svcHere(["deliveries", "list", "--status", "failed"], { env })).toMatchObject({ code: 0, stdout: "" });
+  });
+
+  test("list and show name the webhook, and have its id for a key that may not read webhooks", async () => {
+    const { webhook, delivery } = await newDelivery("succeeded", {});
+    await api.patch(path(webhook.id), { name: "Chat" });
+    const commands = [
+      ["deliveries", "list"],
+      ["deliveries", "show", delivery.id, "--webhook", webhook.id],
+    ];
+    const limits = { permissions: ["deliveries:read"], project_ids: [projectId] };
+    const { key } = (await api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
+    for (const command of commands) {
+      expect((await svcHere(command, { env })).stdout).toMatch(/ Chat ( |\()/);
+      const withKey = await svcHere(command, { env: { ...env, SVC_API_KEY: key } });
+      expect(withKey).toMatchObject({ code: 0, stdout: expect.stringMatching(` ${webhook.id}\\b`) });
+    }
   });
 
   test("list reads pages of all webhooks of the project up to --limit, newest first", async () => {

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { jest } from "@jest/globals";
 import { tail } from "../../../packages/cli/src/tail.ts";
 import type { Client, Delivery } from "../../../packages/client/src/client.ts";
@@ -55,12 +56,13 @@ function start(last: number, json = true): void {
       return deliveries.find((delivery) => delivery.id === id);
     },
   } as unknown as Client;
-  ended = tail(api, [webhook], { last, json, signal: stop.signal }).catch((error) => error);
+  const labels = new Map([[webhook.webhookId, "Chat"]]);
+  ended = tail(api, [webhook], { last, json, labels, signal: stop.signal }).catch((error) => error);
 }
 
-test("without --json, a line begins with the time of the last attempt, or of the delivery", async () => {
+test("without --json, a line has the time of the last attempt, or of the delivery, and names the webhook", async () => {
   jest.spyOn(process.stdout, "write").mockImplementation((text) => {
-    printed.push(String(text).slice(0, 8));
+    printed.push(stripVTControlCharacters(String(text)).split("  d-")[0] ?? "");
     return true;
   });
   const last_attempt = {
@@ -72,7 +74,11 @@ test("without --json, a line begins with the time of the last attempt, or of the
   };
   deliveries = [newDelivery(0, "pending"), { ...newDelivery(1, "succeeded"), last_attempt }];
   start(2, false);
-  await eventually(() => expect(printed).toEqual(["12:00:00", "12:34:56"]));
+  await eventually(() => expect(printed).toHaveLength(2));
+  expect(printed.map((line) => line.split(/ {2,}/))).toEqual([
+    ["2026-11-21T12:00:00.000Z", "pending", "deploy.started", "Chat"],
+    ["2026-11-21T12:34:56.000Z", "succeeded", "deploy.started", "Chat"],
+  ]);
 });
 
 test("prints all new deliveries of a poll, over several pages", async () => {

@@ -131,7 +131,7 @@ function formatDelivery(
   if (id !== undefined) seenIds.add(id);
   const title = styled("bold", printable(event ?? `${method} ${path}`));
   return [
-    `\n${styled("dim", received_at.slice(11, 19))}  ${title}${repeated}`,
+    `\n${styled("dim", received_at)}  ${title}${repeated}`,
     ...(id === undefined ? [] : [`delivery             ${printable(id)}`]),
     ...verdicts.map(formatVerdict(secretCount)),
     `response             ${answered}`,

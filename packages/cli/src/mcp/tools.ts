@@ -201,6 +201,24 @@ export const tools: Tool[] = [
     },
   }),
   tool({
+    name: "send_test_delivery",
+    title: "Send a test delivery",
+    description:
+      "Sends a sample of an event to the receiver of a webhook, now, once, and marked as a test, even if the webhook is disabled. It is pending in the result: show_delivery has the outcome. Each call sends a request.",
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+    needs: ["deliveries:write"],
+    input: z.strictObject({
+      project,
+      webhook_id: webhookId,
+      event: z.enum(webhookEventNames).optional().describe("Default: the first event that the webhook receives."),
+    }),
+    output: z.object({ delivery: deliveryRecord }),
+    run: async (api, { project, webhook_id, event }) => {
+      const webhook = { projectId: await findProject(api, project), webhookId: webhook_id };
+      return { structured: { delivery: deliveryView(await api.sendTestDelivery(webhook, event && { event })) } };
+    },
+  }),
+  tool({
     name: "explain_failed_delivery",
     title: "Explain a failed delivery",
     description:
@@ -264,7 +282,7 @@ export const tools: Tool[] = [
     name: "certify_webhook",
     title: "Certify a webhook's receiver",
     description:
-      "Checks that the receiver of a webhook accepts valid deliveries and rejects forged, stale and cut ones: sends it six requests that are marked as tests, with sample data. Takes up to half a minute. Changes nothing of the webhook.",
+      "Checks that the receiver of a webhook accepts valid deliveries and rejects forged, stale and cut ones: sends it six requests that are marked as tests, with sample data. Takes up to half a minute. Changes of the webhook only its last_certification.",
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     needs: ["deliveries:read", "deliveries:write"],
     input: z.strictObject({ project, webhook_id: webhookId }),
