@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Certification as Report, WebhookRef } from "../../client/src/client.ts";
+import { ApiError } from "../../client/src/errors.ts";
 import { Badge, ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
 import { ConfirmDialog } from "./dialog.tsx";
 import { certificationHref, withQuery } from "./route.ts";
@@ -12,7 +13,7 @@ const RUNNING_INTERVAL_MS = 1_500;
 interface CertificationProps {
   webhookRef: WebhookRef;
   isAdmin: boolean;
-  /** The report to show, from the address. */
+  /** The report to show: that of the address, or the last one. */
   certificationId: string | undefined;
 }
 
@@ -49,7 +50,7 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
           <p>
             Sends six sample requests to the receiver now, also if the webhook is disabled. Each has the header{" "}
             <code>X-Service-Probe</code>, and <code>data.test</code> is <code>true</code>. They are no deliveries and
-            change nothing of the webhook.
+            disable nothing.
           </p>
         </ConfirmDialog>
       )}
@@ -65,7 +66,11 @@ function ReportView({ webhookRef, certificationId }: { webhookRef: WebhookRef; c
   );
   return (
     <>
-      <ErrorMessage error={error} />
+      {error instanceof ApiError && error.status === 404 ? (
+        <p class="fine">The report is no longer kept, only its result. Certify again for a new one.</p>
+      ) : (
+        <ErrorMessage error={error} />
+      )}
       {report === undefined && !error && <Skeleton rows={4} />}
       {report && <ReportContent report={report} />}
     </>

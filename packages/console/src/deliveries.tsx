@@ -115,6 +115,8 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
         <EmptyState title={emptyTitle(isFiltered, loadMore !== undefined)}>
           {isFiltered ? (
             <a href={href}>Clear filters</a>
+          ) : webhookNames?.size === 0 ? (
+            "Create a webhook first: a delivery is an event on its way to a webhook."
           ) : (
             "Deliveries appear here when a deployment event occurs and a webhook subscribes to it."
           )}
@@ -173,7 +175,10 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
                 <span class="number">{delivery.attempt_count}</span>
                 <WaitingNote waiting={delivery} />
               </td>
-              <td data-label="last attempt" title={delivery.last_attempt?.hint ?? undefined}>
+              <td
+                data-label={delivery.last_attempt ? "last attempt" : undefined}
+                title={delivery.last_attempt?.hint ?? undefined}
+              >
                 {delivery.last_attempt && resultOf(delivery.last_attempt)}
               </td>
               <td data-label="created">

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../../client/src/client.ts";
+import { ApiError } from "../../client/src/errors.ts";
 import { CopyButton, ErrorMessage } from "./components.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { type Action, useAction } from "./use-action.ts";
@@ -60,6 +61,8 @@ interface FormDialogProps {
   verb: string;
   look?: "primary" | "danger";
   isReady?: boolean;
+  /** The fields of the API that show the errors about them. Default: none. */
+  fields?: readonly string[];
   onClose(): void;
   children: ComponentChildren;
 }
@@ -71,9 +74,13 @@ export function FormDialog({
   verb,
   look = "primary",
   isReady = true,
+  fields = [],
   onClose,
   children,
 }: FormDialogProps) {
+  const { error } = action;
+  const problems = error instanceof ApiError ? error.details : [];
+  const isShownAbove = problems.length > 0 && problems.every(({ path }) => fields.includes(path));
   return (
     <Dialog title={title} onClose={onClose}>
       <form
@@ -83,7 +90,13 @@ export function FormDialog({
         }}
       >
         {children}
-        <ErrorMessage error={action.error} />
+        {isShownAbove ? (
+          <p class="problem" role="alert">
+            Nothing was changed. Correct the field that is marked.
+          </p>
+        ) : (
+          <ErrorMessage error={error} />
+        )}
         <div class="buttons">
           <button type="button" class="plain" onClick={onClose}>
             Cancel

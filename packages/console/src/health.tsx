@@ -21,6 +21,12 @@ export function HealthBadge({ webhook }: { webhook: WebhookInList }) {
   return <Badge tone={tone}>{badge}</Badge>;
 }
 
+/** Whether the receiver passed its last certification. Nothing before the first one. */
+export function CertificationBadge({ webhook: { last_certification: last } }: { webhook: WebhookInList }) {
+  if (last === undefined) return null;
+  return <Badge tone={last.passed ? "good" : "warning"}>{last.passed ? "certified" : "not certified"}</Badge>;
+}
+
 /** Says what is wrong with a webhook that fails or is slow, and what happens next. */
 export function HealthNote({ health }: { health: Health }) {
   const { state, since, last_success_at, last_error, next_probe_at } = health;

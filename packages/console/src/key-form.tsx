@@ -56,7 +56,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
   const lacksProjects = hasProjects && projectIds.length === 0;
   const isReady = name.trim() !== "" && chosen?.length !== 0 && !lacksProjects && !isTooMany;
   return (
-    <FormDialog title={title} action={submit} verb="Create key" isReady={isReady} onClose={onClose}>
+    <FormDialog title={title} action={submit} verb="Create key" isReady={isReady} fields={["name"]} onClose={onClose}>
       <Field
         label="Name"
         path="name"

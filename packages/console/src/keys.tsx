@@ -116,7 +116,14 @@ function RenameKeyDialog({ apiKey, onClose, onDone }: ChangeDialogProps & { apiK
   });
   const isReady = name.trim() !== "";
   return (
-    <FormDialog title={`Rename “${apiKey.name}”`} action={rename} verb="Rename" isReady={isReady} onClose={onClose}>
+    <FormDialog
+      title={`Rename “${apiKey.name}”`}
+      action={rename}
+      verb="Rename"
+      isReady={isReady}
+      fields={["name"]}
+      onClose={onClose}
+    >
       <Field label="Name" path="name" error={rename.error} value={name} onInput={setName} maxLength={100} />
     </FormDialog>
   );

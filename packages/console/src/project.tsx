@@ -4,7 +4,7 @@ import { EventCheckboxes } from "./choices.tsx";
 import { Badge, EmptyState, ErrorMessage, Events, Field, Heading, Skeleton, Table, Time } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
-import { HealthBadge, ListSparkline, useListStats } from "./health.tsx";
+import { CertificationBadge, HealthBadge, ListSparkline, useListStats } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
 import { type ProjectView, type Query, verifyHref, webhookHref } from "./route.ts";
@@ -117,7 +117,10 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
                 <Events names={webhook.events} max={2} />
               </td>
               <td>
-                <HealthBadge webhook={webhook} />
+                <span class="badges">
+                  <HealthBadge webhook={webhook} />
+                  <CertificationBadge webhook={webhook} />
+                </span>
               </td>
               <td>
                 <ListSparkline stats={stats.get(webhook.id)} />
@@ -151,7 +154,14 @@ function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDia
   );
   const isReady = url.trim() !== "" && events.length > 0;
   return (
-    <FormDialog title="New webhook" action={create} verb="Create webhook" isReady={isReady} onClose={onClose}>
+    <FormDialog
+      title="New webhook"
+      action={create}
+      verb="Create webhook"
+      isReady={isReady}
+      fields={["url", "name"]}
+      onClose={onClose}
+    >
       <Field
         label="URL"
         path="url"

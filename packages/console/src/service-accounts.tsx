@@ -125,7 +125,14 @@ function CreateAccountDialog({ projectId, onClose, onCreated }: CreateAccountDia
   const create = useAction(async (client) => onCreated(await client.createServiceAccount(projectId, { name, role })));
   const isReady = name.trim() !== "";
   return (
-    <FormDialog title="New service account" action={create} verb="Create" isReady={isReady} onClose={onClose}>
+    <FormDialog
+      title="New service account"
+      action={create}
+      verb="Create"
+      isReady={isReady}
+      fields={["name"]}
+      onClose={onClose}
+    >
       <Field
         label="Name"
         path="name"

@@ -2,12 +2,16 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Formats a period in its largest unit: `42 s`, `5 min`, `3 h`, `2 d`. @param seconds zero or more */
-export function approximate(seconds: number): string {
-  if (seconds < MINUTE) return `${Math.floor(seconds)} s`;
-  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
-  if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h`;
-  return `${Math.floor(seconds / DAY)} d`;
+/**
+ * Formats a period in its largest unit: `42 s`, `5 min`, `3 h`, `2 d`.
+ * @param seconds zero or more
+ * @param whole how the number is rounded
+ */
+export function approximate(seconds: number, whole = Math.floor): string {
+  if (seconds < MINUTE) return `${whole(seconds)} s`;
+  if (seconds < HOUR) return `${whole(seconds / MINUTE)} min`;
+  if (seconds < 2 * DAY) return `${whole(seconds / HOUR)} h`;
+  return `${whole(seconds / DAY)} d`;
 }
 
 /** Formats a period in two units: `42 s`, `5 min 3 s`, `3 h 20 min`. @param ms zero or more */
@@ -22,7 +26,8 @@ export function elapsed(ms: number): string {
 export function relative(at: number, now: number): string {
   const seconds = (at - now) / 1000;
   if (Math.abs(seconds) < 1) return "now";
-  return seconds > 0 ? `in ${approximate(seconds)}` : `${approximate(-seconds)} ago`;
+  // Rounded: a key that was created a moment ago for 30 days expires in 30 d.
+  return seconds > 0 ? `in ${approximate(seconds, Math.round)}` : `${approximate(-seconds)} ago`;
 }
 
 /** Formats the time left in seconds: `1 d 03:07:42`, `07:42`. Both in epoch milliseconds. */

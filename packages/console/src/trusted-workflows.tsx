@@ -116,7 +116,14 @@ function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { proje
   });
   const isReady = fields.issuer.trim() !== "" && fields.repository_id.trim() !== "" && permissions.length > 0;
   return (
-    <FormDialog title="Trust a workflow" action={create} verb="Trust" isReady={isReady} onClose={onClose}>
+    <FormDialog
+      title="Trust a workflow"
+      action={create}
+      verb="Trust"
+      isReady={isReady}
+      fields={Object.keys(emptyForm)}
+      onClose={onClose}
+    >
       <Field label="CI system" hint="github, gitlab, or another one that the service accepts." {...inputOf("issuer")} />
       <Field
         label="Repository id"
@@ -124,21 +131,6 @@ function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { proje
         {...inputOf("repository_id")}
       />
       <Field label="Ref" hint="Empty = any ref, also pull requests." isOptional {...inputOf("ref")} />
-      <Field label="Environment" hint="Only jobs with this environment." isOptional {...inputOf("environment")} />
-      <Field
-        label="Workflow file"
-        hint="With its ref: acme/shop/.github/workflows/deploy.yml@refs/heads/main"
-        isOptional
-        {...inputOf("job_workflow_ref")}
-      />
-      <Field
-        label="Event"
-        hint="What started the workflow, such as push. Empty = anything."
-        isOptional
-        {...inputOf("event_name")}
-      />
-      <Field label="Owner id" hint="Only while it has this owner." isOptional {...inputOf("repository_owner_id")} />
-      <Field label="Name" hint="What the workflow does." isOptional maxLength={100} {...inputOf("name")} />
       <Checkboxes
         legend="The workflow may"
         values={workflowPermissions}
@@ -147,6 +139,27 @@ function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { proje
         labelOf={(value) => value}
         meaningOf={(value) => workflowPermissionMeanings[value]}
       />
+      {/* Open after an error, which may be about a field in it. */}
+      <details open={create.error !== undefined}>
+        <summary>More conditions, and a name</summary>
+        <div class="more-fields">
+          <Field label="Environment" hint="Only jobs with this environment." isOptional {...inputOf("environment")} />
+          <Field
+            label="Workflow file"
+            hint="With its ref: acme/shop/.github/workflows/deploy.yml@refs/heads/main"
+            isOptional
+            {...inputOf("job_workflow_ref")}
+          />
+          <Field
+            label="Event"
+            hint="What started the workflow, such as push. Empty = anything."
+            isOptional
+            {...inputOf("event_name")}
+          />
+          <Field label="Owner id" hint="Only while it has this owner." isOptional {...inputOf("repository_owner_id")} />
+          <Field label="Name" hint="What the workflow does." isOptional maxLength={100} {...inputOf("name")} />
+        </div>
+      </details>
     </FormDialog>
   );
 }

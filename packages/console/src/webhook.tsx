@@ -17,7 +17,7 @@ import {
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { type ChangeDialogProps, ConfirmDialog, FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
-import { HealthBadge, HealthNote } from "./health.tsx";
+import { CertificationBadge, HealthBadge, HealthNote } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
 import {
@@ -76,6 +76,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
         <span aria-hidden="true">/</span>
         <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
       </nav>
+      {webhook === undefined && error && <Heading>Webhook</Heading>}
       <ErrorMessage error={error} />
       {(webhook === undefined || !isKnown) && !error && <Skeleton />}
       {webhook !== undefined && isKnown && (
@@ -88,6 +89,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
           </div>
           <p class="facts">
             <HealthBadge webhook={webhook} />
+            <CertificationBadge webhook={webhook} />
             {webhook.name !== undefined && <span class="fine breaks">{webhook.url}</span>}
             <Events names={webhook.events} />
             <span class="fine">
@@ -127,7 +129,11 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "health" && <HealthView webhook={webhook} webhookRef={webhookRef} query={query} />}
           {view === "certification" && (
-            <Certification webhookRef={webhookRef} isAdmin={isAdmin} certificationId={query.id} />
+            <Certification
+              webhookRef={webhookRef}
+              isAdmin={isAdmin}
+              certificationId={query.id ?? webhook.last_certification?.id}
+            />
           )}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
@@ -273,7 +279,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
 
 /** Leads from a new webhook to its first delivery. Shown until it was called, and for the rest of the session that created it. */
 function FirstSteps({ webhook }: { webhook: Webhook }) {
-  const { id, project_id, enabled, health } = webhook;
+  const { id, project_id, enabled, health, last_certification } = webhook;
   const isNew = revealedSecrets.has(id) || (health.last_success_at === null && health.last_error === null);
   if (!isNew || !enabled) return null;
   return (
@@ -281,7 +287,7 @@ function FirstSteps({ webhook }: { webhook: Webhook }) {
       <li class={health.last_success_at === null ? undefined : "done"}>
         <strong>Send test</strong>: does the receiver accept a delivery?
       </li>
-      <li>
+      <li class={last_certification?.passed ? "done" : undefined}>
         <a href={certificationHref(project_id, id)}>Certify</a>: does it reject what is forged?
       </li>
       <li>
@@ -322,7 +328,14 @@ function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   });
   const isReady = url.trim() !== "" && events.length > 0;
   return (
-    <FormDialog title="Edit webhook" action={save} verb="Save" isReady={isReady} onClose={onClose}>
+    <FormDialog
+      title="Edit webhook"
+      action={save}
+      verb="Save"
+      isReady={isReady}
+      fields={["url", "name"]}
+      onClose={onClose}
+    >
       <Field label="URL" path="url" error={save.error} value={url} onInput={setUrl} maxLength={2048} />
       <Field label="Name" path="name" error={save.error} value={name} onInput={setName} maxLength={100} isOptional />
       <EventCheckboxes chosen={events} onChange={setEvents} />

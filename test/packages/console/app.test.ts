@@ -168,6 +168,7 @@ describe("a failed load", () => {
     respond(`GET ${webhookId}`, () => failure(404, "not_found", "There is no such webhook."));
     await start();
     await shows("not_found");
+    expect([count("h1"), textOf()]).toEqual([1, expect.stringContaining("Projects / Shop Webhook")]);
     await elapse(60_000);
     expect(sentTo(`GET ${webhookId}`)).toHaveLength(1);
   });
@@ -284,6 +285,65 @@ describe("an action that fails", () => {
     await until(() => textsOf("alert").length > 0);
     expect(textsOf("alert")).toEqual([expect.stringMatching(/^Not now\. conflict .*request r-42$/)]);
   });
+});
+
+describe("a certification", () => {
+  const last_certification = { id: "c-1", finished_at: at, passed: true };
+  const certified = { ...webhook, last_certification };
+  const report = { id: "c-1", webhook_id: webhookId, status: "finished", created_at: at, passed: true };
+
+  test("that finished last is on the webhook and in the list, and its report on the tab without an id", async () => {
+    respond(`GET ${webhookId}`, () => json(certified));
+    respond("GET webhooks", () => json([certified, { ...webhook, id: "w-2" }]));
+    const check = { check: "valid", expected: "2xx", status_code: 204, error_code: null, duration_ms: 3 };
+    respond("GET c-1", () => json({ ...report, checks: [{ ...check, passed: true, hint: null }] }));
+    await start(`${hash}/certification`);
+    await shows("A valid delivery");
+    expect(textOf()).toContain("healthy certified");
+    await open(`#/projects/${projectId}`);
+    await until(() => count("tr") === 3);
+    expect(textOf().match(/certified/g)).toHaveLength(1);
+  });
+
+  test("whose report is no longer kept is not an error", async () => {
+    respond(`GET ${webhookId}`, () =>
+      json({ ...certified, last_certification: { ...last_certification, passed: false } }),
+    );
+    respond("GET c-1", () => failure(404, "not_found", "No certification with this id exists."));
+    await start(`${hash}/certification`);
+    await shows("no longer kept");
+    expect([textOf(), textsOf("alert")]).toEqual([expect.stringContaining("not certified"), []]);
+  });
+});
+
+test("the deliveries of a project without webhooks say that it needs one", async () => {
+  respond("GET webhooks", () => json([]));
+  await start(`#/projects/${projectId}/deliveries`);
+  await shows("Create a webhook first");
+});
+
+test("an error about a field is shown once, at the field, and others in full", async () => {
+  const message = "must start with https://";
+  let path = "url";
+  respond("GET webhooks", () => json([]));
+  respond("POST webhooks", () => {
+    const error = {
+      code: "validation_error",
+      message: `The input is not valid: ${path} ${message}.`,
+      request_id: "r-42",
+    };
+    return new Response(JSON.stringify({ error: { ...error, details: [{ path, message }] } }), { status: 400 });
+  });
+  await start(`#/projects/${projectId}`);
+  await shows("No webhooks yet");
+  await click("New webhook");
+  await enter("URL", "http://example.com/");
+  await click("Create webhook");
+  await shows(message);
+  expect([textOf().split(message).length, textsOf("alert")]).toEqual([2, [expect.stringContaining("that is marked")]]);
+  path = "events.0";
+  await click("Create webhook");
+  await shows("validation_error");
 });
 
 describe("deliveries", () => {

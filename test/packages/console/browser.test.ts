@@ -316,7 +316,7 @@ inChromium.describe("the console in Chromium", () => {
       const row = page.getByRole("row", { name: "story" });
       await row.getByText(`${key.slice(0, 12)}…`).waitFor();
       await row.getByText("CI: read", { exact: true }).waitFor();
-      await row.getByText("in 89 d").waitFor();
+      await row.getByText("in 90 d").waitFor();
       await row.getByText("never").waitFor();
       expect((await call("GET", "/v1/projects", undefined, key)).status).toBe(200);
 
@@ -439,7 +439,7 @@ inChromium.describe("the console in Chromium", () => {
       await form.getByLabel("Repository id").fill("acme/shop");
       await form.getByRole("button", { name: "Trust" }).click();
       expected = [/status of 400/];
-      await form.getByRole("alert").getByText("validation_error").waitFor();
+      await form.getByRole("alert").getByText("Correct the field that is marked").waitFor();
       await form.getByLabel("Repository id").fill("1296269");
       await form.getByRole("button", { name: "Trust" }).click();
       const row = page.getByRole("row", { name: "github 1296269" });
@@ -512,7 +512,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByLabel("URL").fill("http://example.com/plain");
       await page.getByRole("button", { name: "Create webhook" }).click();
       expected = [/status of 400/];
-      await page.getByRole("alert").getByText("validation_error").waitFor();
+      await page.getByRole("alert").getByText("Correct the field that is marked").waitFor();
       expect(await page.getByLabel("URL").getAttribute("aria-invalid")).toBe("true");
       await page.getByLabel("URL").fill(target.url);
       await page.getByRole("button", { name: "Create webhook" }).click();
@@ -933,9 +933,9 @@ inChromium.describe("the console in Chromium", () => {
         screen: "the access to a project",
         button: "Trust a workflow",
         controls: [
-          ...["CI system", "Repository id", "Ref", "Environment", "Workflow file", "Event", "Owner id", "Name"],
+          ...["CI system", "Repository id", "Ref"],
           ...["projects:read", "[x] webhooks:read", "webhooks:write", "[x] deliveries:read", "deliveries:write"],
-          ...["events:read", "Cancel", "Trust"],
+          ...["events:read", "Environment", "Workflow file", "Event", "Owner id", "Name", "Cancel", "Trust"],
         ],
         roles: ["admin"],
       },

@@ -135,7 +135,8 @@ test.each([
   [-3_599_000, "59 min ago"],
   [-47 * 3_600_000, "47 h ago"],
   [-48 * 3_600_000, "2 d ago"],
-  [1_500, "in 1 s"],
+  [1_500, "in 2 s"],
+  [30 * 86_400_000 - 5_000, "in 30 d"],
   [300_000, "in 5 min"],
 ])("formats a time %i ms from now as %j", (ms, text) => {
   expect(relative(now + ms, now)).toBe(text);
