@@ -41,7 +41,7 @@ interface DeliveryListProps {
   canRecover: boolean;
   openId: string | undefined;
   query: Query;
-  /** The names or URLs of the project's webhooks by id, for a list of all webhooks. */
+  /** The names of the project's webhooks by id, or their URLs without scheme, for a list of all webhooks. */
   webhookNames?: Map<string, string>;
 }
 
@@ -132,7 +132,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
             { title: "Deployment", class: "deployment" },
             "Attempts",
             "Last attempt",
-            "Created",
+            { title: "Created", class: "created" },
           ]}
         >
           {shown.map((delivery) => (
@@ -155,6 +155,8 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
               <td>
                 <a
                   id={delivery.id}
+                  // The link covers the row.
+                  title={delivery.last_attempt?.hint ?? undefined}
                   href={withQuery(
                     deliveryHref(projectId, delivery.webhook_id, delivery.id),
                     webhookId === undefined ? {} : { ...filters },
@@ -175,13 +177,10 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
                 <span class="number">{delivery.attempt_count}</span>
                 <WaitingNote waiting={delivery} />
               </td>
-              <td
-                data-label={delivery.last_attempt ? "last attempt" : undefined}
-                title={delivery.last_attempt?.hint ?? undefined}
-              >
+              <td data-label={delivery.last_attempt ? "last attempt" : undefined}>
                 {delivery.last_attempt && resultOf(delivery.last_attempt)}
               </td>
-              <td data-label="created">
+              <td class="created" data-label="created">
                 <Time at={delivery.created_at} />
               </td>
             </tr>

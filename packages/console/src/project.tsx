@@ -97,7 +97,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
           canRecover={false}
           openId={undefined}
           query={query}
-          webhookNames={new Map(webhooks.map(({ id, name, url }) => [id, name ?? url]))}
+          webhookNames={new Map(webhooks.map(({ id, name, url }) => [id, name ?? url.replace(/^https?:\/\//, "")]))}
         />
       )}
       {isReady && view === "webhooks" && webhooks.length === 0 && (

@@ -109,7 +109,7 @@ describe("what a delivery waits for", () => {
 describe("a delivery that failed and waits", () => {
   const hint = "The receiver returned 401: verify with this webhook's secret.";
   const rejected = { ...attempt, status_code: 401, error_code: "http_status" as const, duration_ms: 12, hint };
-  const at = new Date(Date.now() + 4.5 * 60_000).toISOString();
+  const at = new Date(Date.now() + 4.2 * 60_000).toISOString();
   const id = "01a204e0-10a6-702c-948e-270019c17417";
   const failing: DeliveryWithAttempts = {
     ...deliveryWith([rejected]),

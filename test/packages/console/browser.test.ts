@@ -674,7 +674,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.keyboard.press("Enter");
       await rows.nth(1).waitFor({ state: "detached" });
       expect(page.url()).toContain(`deployment_id=${deployment_id}`);
-      await rows.getByText(target.url).waitFor();
+      await rows.getByText(target.url.replace("http://", "")).waitFor();
       await page.getByRole("link", { name: "Clear filters" }).click();
       await rows.nth(1).waitFor();
     });
