@@ -87,7 +87,7 @@ async function casesOf(outdir: string, receiverUrl: string): Promise<Record<stri
   const [user_id, project_id] = [randomUUID(), randomUUID()];
   const { key, apiKey } = createApiKey(user_id, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);
-  await upsertMember({ user_id, project_id, name: "Bench", role: "admin" }, new Date());
+  await upsertMember({ user_id, project_id }, { name: "Bench", role: "admin" }, undefined, new Date());
   const { webhook } = await givenWebhook({ projectId: project_id, url: receiverUrl });
   const authorizer = { userId: user_id, authType: "jwt" };
   const ids: Record<string, string> = { project_id, webhook_id: webhook.id };

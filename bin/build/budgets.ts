@@ -5,7 +5,7 @@ const DEFAULT_BUDGET_KB = 260;
 const budgetsKb: Record<string, number> = {
   "attempts/send": 270,
   "attempts/send-slow": 270,
-  "auth/authorizer": 265,
+  "auth/authorizer": 266,
   "credentials/verify": 270,
   // Audit log, budgets and the backlog.
   "deliveries/recover": 264,

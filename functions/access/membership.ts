@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { displayName, fields, orRequired, userId, uuid } from "../schema/input.ts";
+import { displayName, fields, isoTime, orRequired, userId, uuid } from "../schema/input.ts";
 import { personId } from "./person-id.ts";
 
 export type Role = "admin" | "viewer";
@@ -13,14 +13,37 @@ export interface Project {
   created_at: string;
 }
 
+/** What the platform says about a membership. */
+export type MemberState = Pick<Project, "name" | "role">;
+
+export interface MemberRef {
+  user_id: string;
+  project_id: string;
+}
+
+const role = z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"'));
+const membership = { user_id: personId, project_id: uuid, name: displayName };
+
 /** Input of the platform that adds a user to a project, or changes the role or the project name of that membership. */
 export const membershipInput = fields({
-  user_id: personId,
-  project_id: uuid,
-  name: displayName,
-  role: z._default(z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"')), "admin"),
+  ...membership,
+  role: z._default(role, "admin"),
+  version: z.optional(isoTime),
 });
-export type Membership = z.infer<typeof membershipInput>;
 
 /** Input of the platform that removes a user from a project. */
-export const removalInput = fields({ user_id: userId, project_id: uuid });
+export const removalInput = fields({ user_id: userId, project_id: uuid, version: z.optional(isoTime) });
+
+const MAX_MEMBERS = 5_000;
+
+/** Input of the platform that has all members of a range of projects. */
+export const snapshotInput = fields({
+  version: isoTime,
+  members: z
+    .array(fields({ ...membership, role }), orRequired("must be an array"))
+    .check(z.maxLength(MAX_MEMBERS, `must have at most ${MAX_MEMBERS} entries`)),
+  after: z.optional(uuid),
+  until: z.optional(uuid),
+  dry_run: z.optional(z.boolean("must be true or false")),
+  force: z.optional(z.boolean("must be true or false")),
+});

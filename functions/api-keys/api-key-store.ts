@@ -16,6 +16,7 @@ import {
   insertCounted,
   readItem,
   readItems,
+  readMany,
   transactIf,
   updateIf,
 } from "../platform/dynamo.ts";
@@ -49,9 +50,6 @@ const counterOf = (user_id: string) => ({ key: entryKey(user_id, COUNTER), attri
 const recordPut = (Item: ApiKey): TransactItem => ({
   Put: { TableName: tableName("apiKeys"), Item, ...onlyIf(when`attribute_not_exists(key_hash)`) },
 });
-
-/** Keys of one request to DynamoDB. */
-const MAX_BATCH = 100;
 
 /** The key that a change is about. */
 type KeyRef = Pick<KeyEntry, "user_id" | "id" | "project_id">;
@@ -206,15 +204,12 @@ export async function list(reads: MeteredReads, userId: string, now: Date, onlyI
   });
 }
 
-/** Returns the records with these hashes, in no defined order. */
-async function recordsOf(hashes: string[], isConsistent: boolean): Promise<ApiKey[]> {
-  const table = tableName("apiKeys");
-  const batches = Array.from({ length: Math.ceil(hashes.length / MAX_BATCH) }, (_, index) => {
-    const keys = hashes.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH).map((key_hash) => ({ key_hash }));
-    return batchGet({ [table]: keys }, isConsistent);
-  });
-  return (await allEnded(batches)).flatMap((found) => found[table] ?? []) as unknown as ApiKey[];
-}
+const recordsOf = (hashes: string[], isConsistent: boolean): Promise<ApiKey[]> =>
+  readMany(
+    "apiKeys",
+    hashes.map((key_hash) => ({ key_hash })),
+    isConsistent,
+  );
 
 async function entriesOf(userId: string, onlyId?: string): Promise<{ entries: KeyEntry[]; units: number }> {
   // The list fits into one page of 1 MB because the number of keys is limited.

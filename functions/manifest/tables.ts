@@ -29,6 +29,17 @@ export const tables = {
   userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
   /** Project memberships: one item per user and project, with the role. Written by the platform, and for service accounts by the API. */
   projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
+  /**
+   * When the platform last changed each membership, in the order of the projects; also of those that it has removed, which have
+   * an expiry time. Spread over 16 shards.
+   */
+  memberVersions: {
+    env: "MEMBER_VERSIONS_TABLE",
+    name: "member-versions",
+    partitionKey: "shard",
+    sortKey: "member",
+    ttl: "delete_after",
+  },
   /** The webhooks of each project in order of creation, and the counter that enforces the limit. */
   webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
   /** Signing secrets. A table of its own, so that IAM can limit read access to the function that signs. */

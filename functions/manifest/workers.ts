@@ -57,6 +57,12 @@ const sending = {
 /** The calls that let a new delivery wait. */
 const storing = { deliveries: ["GetItem", "PutItem"], backlog: ["PutItem", "UpdateItem", "DeleteItem"] } as const;
 
+const changingMembers = {
+  memberVersions: ["GetItem", "UpdateItem"],
+  auditEvents: ["PutItem"],
+  revocations: ["PutItem"],
+} as const;
+
 export const workers = [
   {
     file: "auth/authorizer",
@@ -177,14 +183,28 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { projects: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"], revocations: ["PutItem"] } },
+    uses: { tables: { ...changingMembers, projects: ["GetItem", "UpdateItem"] } },
   },
   {
     file: "projects/remove-member",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { projects: ["DeleteItem"], auditEvents: ["PutItem"], revocations: ["PutItem"] } },
+    uses: { tables: { ...changingMembers, memberVersions: ["UpdateItem"], projects: ["DeleteItem"] } },
+  },
+  {
+    file: "projects/sync-members",
+    trigger: { kind: "invoke" },
+    // Five thousand memberships, of which all may change.
+    timeoutSeconds: 55,
+    memoryMb: 512,
+    uses: {
+      tables: {
+        ...changingMembers,
+        memberVersions: ["GetItem", "Query", "UpdateItem"],
+        projects: ["GetItem", "BatchGetItem", "UpdateItem", "DeleteItem"],
+      },
+    },
   },
   {
     file: "projects/suspend",

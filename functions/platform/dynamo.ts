@@ -1,8 +1,9 @@
 import { GetCommand, QueryCommand, type QueryCommandInput, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { TableKey } from "../manifest/tables.ts";
-import { ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "./aws.ts";
+import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "./aws.ts";
 import { tableName } from "./env.ts";
 import { allOf, changing, Part, selecting } from "./expression.ts";
+import { allEnded } from "./parallel.ts";
 
 /* Reads and writes of items that several stores make in the same way. All reads are strongly consistent. */
 
@@ -15,6 +16,22 @@ export interface ItemKey {
 export async function readItem<Item = Record<string, unknown>>(key: ItemKey): Promise<Item | undefined> {
   const { Item } = await dynamo().send(new GetCommand({ ...key, ConsistentRead: true }));
   return Item as Item | undefined;
+}
+
+/** Keys of one request to DynamoDB. */
+const MAX_BATCH = 100;
+
+/** Returns the items with these keys, in no defined order. @param isConsistent false = eventually consistent, at half the units */
+export async function readMany<Item>(
+  table: TableKey,
+  keys: Record<string, unknown>[],
+  isConsistent = true,
+): Promise<Item[]> {
+  const name = tableName(table);
+  const batches = Array.from({ length: Math.ceil(keys.length / MAX_BATCH) }, (_, index) =>
+    batchGet({ [name]: keys.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH) }, isConsistent),
+  );
+  return (await allEnded(batches)).flatMap((found) => found[name] ?? []) as Item[];
 }
 
 /** Returns the items of a partition, which must fit into one page of 1 MB: their number is limited. */

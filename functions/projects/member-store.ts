@@ -1,63 +1,160 @@
+import { paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { platform } from "../access/actor.ts";
-import type { Membership, Project } from "../access/membership.ts";
+import type { MemberRef, MemberState, Project } from "../access/membership.ts";
 import { revocationPut } from "../access/revocation-store.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { readItem, transactIf } from "../platform/dynamo.ts";
+import { dynamo, type TransactItem } from "../platform/aws.ts";
+import { readItem, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
+import { changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
+import { allEnded, inParallel } from "../platform/parallel.ts";
+import { addSeconds } from "../platform/time.ts";
+import {
+  isSame,
+  type MemberChange,
+  type MemberVersion,
+  memberName,
+  type ProjectRange,
+  REMOVALS_KEPT_SECONDS,
+} from "./member-difference.ts";
 
-/* The changes of memberships, which only the platform makes. access/membership-store.ts reads them. */
+/*
+ * The changes of memberships, which only the platform makes. access/membership-store.ts reads them. The version of a membership
+ * is the time at which the platform changed it. It is an item of its own, which stays for a while when the membership is
+ * removed, so that an older change that arrives later does not add the member again.
+ */
 
-const memberKey = (user_id: string, project_id: string) => ({
+const memberKey = ({ user_id, project_id }: MemberRef) => ({
   TableName: tableName("projects"),
   Key: { user_id, project_id },
 });
 
-/** Adds a user to a project, or changes the project name and the role of that membership. Idempotent. */
-export async function upsertMember({ user_id, project_id, name, role }: Membership, now: Date): Promise<Project> {
-  const member = memberKey(user_id, project_id);
-  const before = await readItem<Project>(member);
-  const isSame = before?.name === name && before.role === role;
-  // A platform may repeat the call at every sign-in: that is no change for the audit log.
-  if (before && isSame) return { id: project_id, name, role, created_at: before.created_at };
-  const isOtherRole = before !== undefined && before.role !== role;
-  const isWritten = await transactIf({
-    member: {
-      Update: {
-        ...member,
-        ...changing({
-          set: { name, role, created_at: when`if_not_exists(created_at, ${now.toISOString()})` },
-          when: isAsRead("role", before?.role),
-        }),
-      },
-    },
-    ...(isOtherRole && { revocation: revocationPut({ user_id }, "role_changed") }),
-    audit: auditPut({
-      scope: `project:${project_id}`,
-      action: "member.updated",
-      actor: platform,
-      resource_id: user_id,
-      details: { role },
-    }),
+/** Versions are spread by the last digit of the project. Each part has them in the order of the projects. */
+const shards = [..."0123456789abcdef"];
+const versionKey = (ref: MemberRef) => ({
+  TableName: tableName("memberVersions"),
+  Key: { shard: ref.project_id.slice(-1), member: memberName(ref) },
+});
+
+/** @param version undefined = the change is made now, and is never late */
+function versionUpdate(isRemoved: boolean, version: string | undefined, now: Date) {
+  const isInOrder = when`attribute_not_exists(#version) OR #version <= ${version}`;
+  const delete_after = Math.ceil(Date.parse(addSeconds(now, REMOVALS_KEPT_SECONDS)) / 1000);
+  return changing({
+    set: { version: version ?? now.toISOString(), ...(isRemoved && { removed: true, delete_after }) },
+    ...(!isRemoved && { remove: ["removed", "delete_after"] }),
+    ...(version !== undefined && { when: isInOrder }),
   });
+}
+
+/** Returns the writes of a change, which fail after a later change; without a difference only that of the version. */
+function writesOf(
+  { before, after, ...ref }: MemberChange,
+  version: string | undefined,
+  now: Date,
+): Record<string, TransactItem> {
+  const versionItem = { Update: { ...versionKey(ref), ...versionUpdate(after === undefined, version, now) } };
+  if (after && isSame(before, after)) return { version: versionItem };
+  const set = { ...after, created_at: when`if_not_exists(created_at, ${now.toISOString()})` };
+  const isRevoked = after === undefined || (before !== undefined && before.role !== after.role);
+  return {
+    version: versionItem,
+    member: after
+      ? { Update: { ...memberKey(ref), ...changing({ set, when: isAsRead("role", before?.role) }) } }
+      : { Delete: { ...memberKey(ref), ...onlyIf(when`attribute_exists(user_id)`) } },
+    ...(isRevoked && {
+      revocation: revocationPut({ user_id: ref.user_id }, after ? "role_changed" : "member_removed"),
+    }),
+    audit: auditPut({
+      scope: `project:${ref.project_id}`,
+      action: after ? "member.updated" : "member.removed",
+      actor: platform,
+      resource_id: ref.user_id,
+      ...(after && { details: { role: after.role } }),
+    }),
+  };
+}
+
+/**
+ * Adds a user to a project, or changes the project name and the role of that membership. Idempotent.
+ * @param version undefined = now
+ * @returns the membership as it is stored, which a later change may have made; undefined = a later change has removed it
+ */
+export async function upsertMember(
+  ref: MemberRef,
+  after: MemberState,
+  version: string | undefined,
+  now: Date,
+): Promise<Project | undefined> {
+  const before = await readItem<Project>(memberKey(ref));
+  // A platform may repeat the call at every sign-in: that is no change for the audit log.
+  const isWritten = await transactIf(writesOf({ ...ref, before, after }, version, now));
+  const stored = await readItem<Project>(memberKey(ref));
+  if (isWritten || (await isLate(ref, version))) {
+    return stored && { id: ref.project_id, name: stored.name, role: stored.role, created_at: stored.created_at };
+  }
   // Another call has changed the role since it was read.
-  if (!isWritten) return upsertMember({ user_id, project_id, name, role }, now);
-  const after = await readItem<Project>(member);
-  return { id: project_id, name, role, created_at: after?.created_at ?? now.toISOString() };
+  return upsertMember(ref, after, version, now);
+}
+
+async function isLate(ref: MemberRef, version: string | undefined): Promise<boolean> {
+  const stored = await readItem<MemberVersion>(versionKey(ref));
+  return version !== undefined && stored !== undefined && stored.version > version;
 }
 
 /**
  * Removes a user from a project. Idempotent.
- * @returns whether the user was a member
+ * @param version undefined = now
+ * @returns whether the user was a member, and no later change was made
  */
-export const removeMember = (user_id: string, project_id: string): Promise<boolean> =>
-  transactIf({
-    member: { Delete: { ...memberKey(user_id, project_id), ...onlyIf(when`attribute_exists(user_id)`) } },
-    revocation: revocationPut({ user_id }, "member_removed"),
-    audit: auditPut({
-      scope: `project:${project_id}`,
-      action: "member.removed",
-      actor: platform,
-      resource_id: user_id,
+export async function removeMember(ref: MemberRef, version: string | undefined, now: Date): Promise<boolean> {
+  if (await transactIf(writesOf(ref, version, now))) return true;
+  // An older addition may arrive later.
+  await updateIf(versionKey(ref), versionUpdate(true, version ?? now.toISOString(), now));
+  return false;
+}
+
+/** Returns the versions of all memberships in a range that the platform has reported, by name. Strongly consistent. */
+export async function versionsIn({ after, until }: ProjectRange): Promise<Map<string, MemberVersion>> {
+  // `$` follows the `#` of a name.
+  const [first, last] = [after === undefined ? "0" : `${after}$`, until === undefined ? "g" : `${until}$`];
+  const found = await allEnded(
+    shards.map(async (shard) => {
+      const key = when`#shard = ${shard} AND #member BETWEEN ${first} AND ${last}`;
+      const query = { TableName: tableName("memberVersions"), ConsistentRead: true, ...selecting(key) };
+      const versions: MemberVersion[] = [];
+      for await (const { Items = [] } of paginateQuery({ client: dynamo() }, query))
+        versions.push(...(Items as MemberVersion[]));
+      return versions;
     }),
+  );
+  return new Map(found.flat().map((each) => [each.member, each]));
+}
+
+/** Returns those of these memberships that are stored, by name. Strongly consistent. */
+export async function membersOf(refs: MemberRef[]): Promise<Map<string, MemberState>> {
+  const keys = refs.map(({ user_id, project_id }) => ({ user_id, project_id }));
+  const stored = await readMany<MemberRef & MemberState>("projects", keys);
+  return new Map(stored.map((each) => [memberName(each), each]));
+}
+
+/** A change has up to four of the 100 items of a transaction. */
+const CHANGES_PER_TRANSACTION = 25;
+const PARALLEL_TRANSACTIONS = 4;
+
+/** Makes the changes of a snapshot, except for memberships that a later change has changed meanwhile. */
+export async function applySnapshot(changes: MemberChange[], version: string, now: Date): Promise<void> {
+  const batches = Array.from({ length: Math.ceil(changes.length / CHANGES_PER_TRANSACTION) }, (_, index) =>
+    changes.slice(index * CHANGES_PER_TRANSACTION, (index + 1) * CHANGES_PER_TRANSACTION),
+  );
+  await inParallel(batches, PARALLEL_TRANSACTIONS, async (batch) => {
+    const writes = batch.flatMap((change, index) =>
+      Object.entries(writesOf(change, version, now)).map(([name, item]) => [`${name} ${index}`, item] as const),
+    );
+    if (await transactIf(Object.fromEntries(writes))) return;
+    for (const { after, ...ref } of batch) {
+      if (after) await upsertMember(ref, after, version, now);
+      else await removeMember(ref, version, now);
+    }
   });
+}

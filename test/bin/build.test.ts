@@ -50,7 +50,7 @@ describe("the size of a bundle", () => {
     const kb = (file: string) => bytesOf(file) / 1024;
     for (const file of files) expect(kb(file)).toBeLessThanOrEqual(budgetOf(file));
     expect(["auth/authorizer", "api-keys/list", "deliveries/recover", ...senders].map(budgetOf)).toEqual([
-      265, 260, 264, 270, 270,
+      266, 260, 264, 270, 270,
     ]);
   });
 

@@ -5,7 +5,7 @@ import * as events from "../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
-import { upsertMember } from "../../functions/projects/member-store.ts";
+import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventOf } from "../support/deliveries.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   projectId = randomUUID();
-  await upsertMember({ user_id: "demo-user", project_id: projectId, name: "Shop", role: "admin" }, new Date());
+  await upsertMember({ user_id: "demo-user", project_id: projectId, name: "Shop", role: "admin" });
   const { status, body } = await call("/webhooks", { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] });
   expect(status).toBe(201);
   webhook = body.data.id;

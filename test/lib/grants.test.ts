@@ -191,6 +191,10 @@ test("only the functions that the platform invokes, and those of service account
   ).toEqual({
     "projects/upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
     "projects/remove-member": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
+    "projects/sync-members": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-projects",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-projects",
+    ],
     "service-accounts/create": ["dynamodb:PutItem on table deployment-webhooks-dev-projects"],
     "service-accounts/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
   });

@@ -24,6 +24,7 @@ const expected = {
   TablesDeliveries21CE5B69: "Table deployment-webhooks-prod-deliveries (webhook_id, id), Retain",
   TablesEventsE8DD42EA: "Table deployment-webhooks-prod-events (project_id, id), Retain",
   TablesIdempotencyKeys202702E1: "Table deployment-webhooks-prod-idempotency-keys (user_id, key), Retain",
+  TablesMemberVersions2C078FC4: "Table deployment-webhooks-prod-member-versions (shard, member), Retain",
   TablesNotifications29081F10:
     "Table deployment-webhooks-prod-notifications (owner, due) (due: due_shard N, due_owner), Retain",
   TablesProjectsD51E92A2: "Table deployment-webhooks-prod-projects (user_id, project_id), Retain",

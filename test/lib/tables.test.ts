@@ -15,7 +15,7 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `deployment-webhooks-prod-${row.name}`).sort());
 });
 
-test("only events, deliveries, budgets, audit events, revocations and outcomes of requests expire", () => {
+test("only removed members, events, deliveries, budgets, audit events, revocations and outcomes of requests expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
@@ -23,6 +23,7 @@ test("only events, deliveries, budgets, audit events, revocations and outcomes o
   const ttl = { AttributeName: "expires_at", Enabled: true };
   expect(Object.fromEntries(expiring)).toEqual({
     "deployment-webhooks-dev-api-keys": { ...ttl, AttributeName: "delete_after" },
+    "deployment-webhooks-dev-member-versions": { ...ttl, AttributeName: "delete_after" },
     "deployment-webhooks-dev-events": ttl,
     "deployment-webhooks-dev-deliveries": ttl,
     "deployment-webhooks-dev-request-budgets": ttl,

@@ -33,6 +33,7 @@ const expected: Record<string, Expected> = {
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
   "projects/remove-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects/sync-members": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/suspend": { timeoutSeconds: 30, memoryMb: 256 },
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
   "api-keys/import": { timeoutSeconds: 55, memoryMb: 512 },

@@ -202,6 +202,33 @@ async function useServiceAccounts(service: TestService): Promise<void> {
   await expectStatus(admin.api.delete(path), 404);
 }
 
+/** Takes a snapshot of a project while a later change of a member arrives, then one without the members. */
+async function syncMembers(): Promise<void> {
+  const base = randomUUID().slice(0, -1);
+  const range = { after: `${base}0`, until: `${base}1` };
+  const member = { user_id: `synced-${randomUUID()}`, project_id: range.until, name: "Shop", role: "viewer" };
+  const start = Date.now() - 60_000;
+  const at = (seconds: number) => new Date(start + seconds * 1000).toISOString();
+  let isFirst = true;
+  interceptDynamo(async (sent, send) => {
+    if (
+      isFirst &&
+      sent.command === "TransactWriteItemsCommand" &&
+      JSON.stringify(sent.input).includes(member.user_id)
+    ) {
+      isFirst = false;
+      await call("projects/upsert-member", { ...member, role: "admin", version: at(1) });
+    }
+    return send();
+  });
+  const sync = (seconds: number, members: object[]) =>
+    call("projects/sync-members", { ...range, members, version: at(seconds), dry_run: false, force: true });
+  expect(await sync(0, [member])).toMatchObject({ added: 1 });
+  await call("projects/upsert-member", { ...member, version: at(0) });
+  const result = await sync(2, []);
+  expect(result).toMatchObject({ removed: 1, applied: true });
+}
+
 async function useProjects(service: TestService): Promise<void> {
   const { api, userId } = service.user();
   const { cursor } = await call<{ cursor: string }>("credentials/revocations", {});
@@ -214,6 +241,7 @@ async function useProjects(service: TestService): Promise<void> {
     expect(await call("projects/remove-member", { user_id, project_id })).toEqual({ removed });
   }
   await call("credentials/revocations", { after: cursor });
+  await syncMembers();
 }
 
 /** Imports a webhook, after a dry run, and again. */

@@ -125,6 +125,13 @@ test("each table has its keys, indexes and ttl", () => {
     apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
     userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
     projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
+    memberVersions: {
+      env: "MEMBER_VERSIONS_TABLE",
+      name: "member-versions",
+      partitionKey: "shard",
+      sortKey: "member",
+      ttl: "delete_after",
+    },
     webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
     webhookSecrets: {
       env: "WEBHOOK_SECRETS_TABLE",
@@ -266,6 +273,7 @@ test("each worker has its trigger, timeout and memory", () => {
     { file: "deliveries/replay", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "projects/upsert-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     { file: "projects/remove-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+    { file: "projects/sync-members", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "projects/suspend", trigger: { kind: "invoke" }, limits: "30 s, 256 MB" },
     { file: "api-keys/provision", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     { file: "api-keys/import", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },

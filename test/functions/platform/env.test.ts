@@ -19,8 +19,8 @@ const names: [string, () => string][] = [
   ...Object.entries(topics).map(([key, { env }]): [string, () => string] => [env, () => topicArn(key as TopicKey)]),
 ];
 
-test("there are 22 names: fifteen tables, three queues, three dead-letter queues, one topic", () => {
-  expect(new Set(names.map(([name]) => name)).size).toBe(22);
+test("there are 23 names: sixteen tables, three queues, three dead-letter queues, one topic", () => {
+  expect(new Set(names.map(([name]) => name)).size).toBe(23);
 });
 
 test.each(names)("%s is read on each call, and a missing value throws an error with the name", (name, read) => {

@@ -122,7 +122,7 @@ const lines = {
     "Maximum ApproximateNumberOfMessagesNotVisible",
     "Maximum ApproximateNumberOfMessagesDelayed",
   ],
-  "Function throttles": Array(14).fill("Sum Throttles"),
+  "Function throttles": Array(17).fill("Sum Throttles"),
   "Sweep and notifications": ["Maximum SweepLag", "Maximum NotificationLag", "Sum Redriven"],
   "Dead letters": [
     ...Array(3).fill("Maximum ApproximateNumberOfMessagesVisible"),
@@ -135,8 +135,8 @@ const lines = {
   "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
   Requests: ["SampleCount Count", "Sum 4XXError", "Sum ServerErrors"],
   Latency: ["p50 Latency", "p99 Latency"],
-  "Read units": Array(15).fill("Sum ConsumedReadCapacityUnits"),
-  "Write units": Array(15).fill("Sum ConsumedWriteCapacityUnits"),
+  "Read units": Array(16).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(16).fill("Sum ConsumedWriteCapacityUnits"),
   "Concurrent executions": ["Maximum ClaimedAccountConcurrency", ...Array(3).fill("Maximum ConcurrentExecutions")],
 };
 

@@ -1,0 +1,234 @@
+import { randomUUID } from "node:crypto";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
+import { fromSources, invoke } from "../../../bin/local/lambda.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
+import type { SyncResult } from "../../../functions/projects/sync-members.ts";
+import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { fakeDate } from "../../support/fake-date.ts";
+import { useService } from "../../support/service.ts";
+import { newServiceAccount } from "../../support/service-accounts.ts";
+
+const service = useService();
+afterEach(() => {
+  restoreAws();
+  jest.useRealTimers();
+});
+
+const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+const now = () => secondsAgo(0);
+
+interface Member {
+  user_id: string;
+  project_id: string;
+  name: string;
+  role: string;
+}
+const memberOf = (project_id: string, fields: Partial<Member> = {}): Member => ({
+  user_id: `user-${randomUUID()}`,
+  project_id,
+  name: "Shop",
+  role: "admin",
+  ...fields,
+});
+
+async function sync(members: object[], more: object = {}): Promise<SyncResult> {
+  const functionName = "projects/sync-members";
+  const input = { version: now(), members, dry_run: false, ...more };
+  return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 55 })) as SyncResult;
+}
+/** Each test has projects of its own: a page from the id before the first to the last of them. */
+function givenProjects(count: number): { ids: [string, ...string[]]; range: { after: string; until: string } } {
+  const base = randomUUID().slice(0, 34);
+  const idOf = (index: number) => `${base}${index.toString(16).padStart(2, "0")}`;
+  const ids = Array.from({ length: count }, (_, index) => idOf(index + 1));
+  return { ids: [idOf(1), ...ids.slice(1)], range: { after: idOf(0), until: idOf(count) } };
+}
+const none = { added: 0, changed: 0, removed: 0, unchanged: 0 };
+async function call<Result>(functionName: string, input: object): Promise<Result> {
+  return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 10 })) as Result;
+}
+
+test("reports the difference and changes nothing, unless it is asked to", async () => {
+  const { ids, range } = givenProjects(2);
+  const { api, userId } = service.user();
+  const members = [memberOf(ids[0], { user_id: userId }), memberOf(ids[1] ?? "")];
+  expect(await sync(members, { ...range, dry_run: undefined })).toEqual({ ...none, added: 2, applied: false });
+  expect((await api.get("/v1/projects")).body.data).toEqual([]);
+  expect(await sync(members, range)).toEqual({ ...none, added: 2, applied: true });
+  expect((await api.get("/v1/projects")).body.data).toMatchObject([{ id: ids[0], name: "Shop", role: "admin" }]);
+  expect(await sync(members, range)).toEqual({ ...none, unchanged: 2, applied: true });
+});
+
+test("changes roles and names, removes members, and their keys are rejected on the next request", async () => {
+  const { ids, range } = givenProjects(1);
+  const [gone, viewer] = [service.user(), service.user()];
+  const others = Array.from({ length: 20 }, () => memberOf(ids[0]));
+  const members = [gone, viewer].map(({ userId }) => memberOf(ids[0], { user_id: userId }));
+  await sync([...members, ...others], { ...range, version: secondsAgo(1) });
+  const { key } = (await gone.api.post("/v1/api-keys", { name: "ci" })).body.data;
+  const path = `/v1/projects/${ids[0]}/webhooks`;
+  expect((await service.as(key).get(path)).status).toBe(200);
+  const next = [...others, memberOf(ids[0], { user_id: viewer.userId, role: "viewer", name: "Store" })];
+  expect(await sync(next, range)).toEqual({ added: 0, changed: 1, removed: 1, unchanged: 20, applied: true });
+  expect((await service.as(key).get(path)).status).toBe(404);
+  expect((await gone.api.get("/v1/projects")).body.data).toEqual([]);
+  expect((await viewer.api.get("/v1/projects")).body.data).toMatchObject([{ name: "Store", role: "viewer" }]);
+  const { revocations } = await call<{ revocations: object[] }>("credentials/revocations", {
+    after: new Date(Date.now() - 60_000).toISOString(),
+  });
+  for (const [{ userId }, reason] of [[gone, "member_removed"] as const, [viewer, "role_changed"] as const])
+    expect(revocations).toContainEqual(expect.objectContaining({ user_id: userId, reason }));
+  const admin = service.user();
+  await upsertMember(memberOf(ids[0], { user_id: admin.userId }));
+  const events = (await admin.api.get(`/v1/projects/${ids[0]}/audit-events?limit=100`)).body.data;
+  expect(events).toContainEqual(expect.objectContaining({ action: "member.removed", resource_id: gone.userId }));
+});
+
+test("does nothing when it would remove more than a tenth of the members, except with force", async () => {
+  const { ids, range } = givenProjects(1);
+  const members = Array.from({ length: 9 }, () => memberOf(ids[0]));
+  await sync(members, { ...range, version: secondsAgo(1) });
+  const fewer = members.slice(1);
+  expect(await sync(fewer, range)).toEqual({ ...none, removed: 1, unchanged: 8, applied: false });
+  expect(await sync(fewer, { ...range, force: true })).toEqual({ ...none, removed: 1, unchanged: 8, applied: true });
+  expect(await sync(fewer, range)).toEqual({ ...none, unchanged: 8, applied: true });
+});
+
+test("compares only the projects of its page", async () => {
+  const { ids, range } = givenProjects(3);
+  const members = ids.map((id) => memberOf(id));
+  await sync(members, { ...range, version: secondsAgo(1) });
+  expect(await sync([], { after: ids[0], until: ids[1], force: true })).toEqual({ ...none, removed: 1, applied: true });
+  expect(await sync(members, { ...range, dry_run: true })).toEqual({ ...none, added: 1, unchanged: 2, applied: false });
+});
+
+test("removes neither service accounts nor members that the platform has not reported", async () => {
+  const { projectId, createKey } = await newServiceAccount(service);
+  const { key } = await createKey();
+  const { api, userId } = service.user();
+  const Item = { ...memberOf(projectId, { user_id: userId }), created_at: now() };
+  await dynamo().send(new PutCommand({ TableName: tableName("projects"), Item }));
+  expect(await sync([], { until: projectId, force: true })).toMatchObject({ applied: true });
+  const statuses = [service.as(key), api].map(
+    async (each) => (await each.get(`/v1/projects/${projectId}/webhooks`)).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([200, 200]);
+});
+
+describe("the order of changes", () => {
+  test("a snapshot does not add a member that was removed after it was taken", async () => {
+    const { ids, range } = givenProjects(1);
+    const { api, userId } = service.user();
+    const member = memberOf(ids[0], { user_id: userId });
+    await upsertMember(member);
+    const version = now();
+    fakeDate().advance(1);
+    await removeMember({ user_id: userId, project_id: ids[0] });
+    expect(await sync([member], { ...range, version })).toEqual({ ...none, unchanged: 1, applied: true });
+    expect((await api.get("/v1/projects")).body.data).toEqual([]);
+    expect(await sync([member], range)).toEqual({ ...none, added: 1, applied: true });
+  });
+
+  test("a snapshot does not remove a member who was added, or confirmed, after it was taken", async () => {
+    const { ids, range } = givenProjects(1);
+    const [added, confirmed] = [memberOf(ids[0]), memberOf(ids[0])];
+    await upsertMember(confirmed);
+    fakeDate().advance(1);
+    const version = now();
+    fakeDate().advance(2);
+    for (const member of [added, confirmed]) await upsertMember(member);
+    expect(await sync([], { ...range, version, force: true })).toEqual({ ...none, applied: true });
+    expect(await sync([], { ...range, force: true })).toEqual({ ...none, removed: 2, applied: true });
+  });
+
+  test("an addition that arrives after a later removal is refused, and one without a version is made", async () => {
+    const { ids, range } = givenProjects(1);
+    const { api, userId } = service.user();
+    const member = memberOf(ids[0], { user_id: userId });
+    await sync([member], { ...range, version: secondsAgo(60) });
+    await sync([], { ...range, version: secondsAgo(30), force: true });
+    await expect(upsertMember({ ...member, version: secondsAgo(40) })).rejects.toMatchObject({ code: "conflict" });
+    expect((await api.get("/v1/projects")).body.data).toEqual([]);
+    await upsertMember({ ...member, version: secondsAgo(20) });
+    expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
+    await sync([], { ...range, force: true });
+    await upsertMember(member);
+    expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
+  });
+
+  test("an addition that arrives after a removal of a user who was no member is refused", async () => {
+    const [project_id] = givenProjects(1).ids;
+    const member = memberOf(project_id);
+    const { user_id } = member;
+    expect(await removeMember({ user_id, project_id, version: secondsAgo(10) })).toEqual({ removed: false });
+    await expect(upsertMember({ ...member, version: secondsAgo(20) })).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("a removal that arrives after a later addition is not made, nor a role that is out of date", async () => {
+    const [project_id] = givenProjects(1).ids;
+    const member = memberOf(project_id, { role: "viewer" });
+    const { user_id } = member;
+    await upsertMember({ ...member, version: secondsAgo(10) });
+    expect(await removeMember({ user_id, project_id, version: secondsAgo(20) })).toEqual({ removed: false });
+    expect(await upsertMember({ ...member, role: "admin", version: secondsAgo(20) })).toMatchObject({ role: "viewer" });
+    expect(await removeMember({ user_id, project_id, version: secondsAgo(5) })).toEqual({ removed: true });
+  });
+
+  test("a change that is made while a snapshot is applied wins", async () => {
+    const { ids, range } = givenProjects(1);
+    const members = Array.from({ length: 30 }, () => memberOf(ids[0]));
+    const [first] = members;
+    if (first === undefined) throw new Error("no member");
+    const version = secondsAgo(10);
+    let isFirst = true;
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "TransactWriteItemsCommand" && isFirst) {
+        isFirst = false;
+        await upsertMember({ ...first, role: "viewer", version: secondsAgo(5) });
+      }
+      return send();
+    });
+    expect(await sync(members, { ...range, version })).toEqual({ ...none, added: 30, applied: true });
+    expect(await upsertMember({ ...first, version })).toMatchObject({ role: "viewer" });
+    expect((await sync(members, { ...range, dry_run: true })).changed).toBe(1);
+  });
+});
+
+test("unchanged memberships cost reads only, one for a hundred", async () => {
+  const { ids, range } = givenProjects(1);
+  const members = Array.from({ length: 250 }, () => memberOf(ids[0]));
+  await sync(members, range);
+  const calls: string[] = [];
+  interceptDynamo(({ command }, send) => {
+    calls.push(command);
+    return send();
+  });
+  expect(await sync(members, range)).toEqual({ ...none, unchanged: 250, applied: true });
+  const counted = Object.fromEntries(
+    [...Map.groupBy(calls, (each) => each)].map(([name, { length }]) => [name, length]),
+  );
+  expect(counted).toEqual({ QueryCommand: 16, BatchGetItemCommand: 3 });
+});
+
+const valid = memberOf("01930000-0000-7000-8000-00000000d301");
+test.each([
+  ["no version", { version: undefined }, "version is required"],
+  ["a version in the future", { version: "2999-01-01T00:00:00Z" }, "version must not be in the future"],
+  ["a version of 61 days ago", { version: secondsAgo(61 * 86_400) }, "version must be at most 60 days ago"],
+  ["no list", { members: {} }, "members must be an array"],
+  ["5,001 members", { members: Array(5_001).fill(valid) }, "members must have at most 5000 entries"],
+  ["a service account", { members: [{ ...valid, user_id: "service-account:1" }] }, "members.0.user_id must not begin"],
+  ["a member without a role", { members: [{ ...valid, role: undefined }] }, "members.0.role is required"],
+  ["an unknown role", { members: [{ ...valid, role: "owner" }] }, 'members.0.role must be "admin" or "viewer"'],
+  ["a member twice", { members: [valid, valid] }, "members.1 is in the list before"],
+  ["a member before its page", { after: valid.project_id }, "members.0.project_id is not between after and until"],
+  ["a member after its page", { until: valid.project_id.replace("d", "c") }, "members.0.project_id is not between"],
+  ["a text as force", { force: "yes" }, "force must be true or false"],
+  ["an unknown field", { pages: 2 }, "pages is not a known field"],
+])("throws validation_error for %s, and changes nothing", async (_title, fields, message) => {
+  await expect(sync([valid], fields)).rejects.toThrow(message);
+});
