@@ -282,31 +282,34 @@ interface FieldProps {
   type?: "text" | "url" | "datetime-local";
   maxLength?: number;
   isOptional?: boolean;
+  /** Absent = one line. */
+  rows?: number;
 }
 
-export function Field({ label, hint, path, error, value, onInput, type = "text", maxLength, isOptional }: FieldProps) {
+export function Field(props: FieldProps) {
+  const { label, hint, path, error, value, onInput, type = "text", maxLength, isOptional, rows } = props;
   const id = useId();
   const problem = problemAt(error, path);
   // Preact's types have one set of attributes for each type of input.
   const typeAttribute = { type } as { type: "text" };
   const descriptions = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ");
+  const attributes = {
+    id,
+    value,
+    required: !isOptional,
+    maxLength,
+    autoComplete: "off" as const,
+    spellcheck: false,
+    "aria-invalid": problem !== undefined,
+    "aria-describedby": descriptions || undefined,
+    onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
+  };
   return (
     <div class="field">
       <label for={id}>
         {label} {isOptional && <span class="fine">optional</span>}
       </label>
-      <input
-        {...typeAttribute}
-        id={id}
-        value={value}
-        required={!isOptional}
-        maxLength={maxLength}
-        autoComplete="off"
-        spellcheck={false}
-        aria-invalid={problem !== undefined}
-        aria-describedby={descriptions || undefined}
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
+      {rows === undefined ? <input {...typeAttribute} {...attributes} /> : <textarea {...attributes} rows={rows} />}
       {hint && (
         <p class="fine" id={`${id}-hint`}>
           {hint}

@@ -4,6 +4,7 @@ import { EventCheckboxes } from "./choices.tsx";
 import { Badge, EmptyState, ErrorMessage, Events, Field, Heading, Skeleton, Table, Time } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
+import { FilterField, useFilter } from "./filter-field.tsx";
 import { CertificationBadge, HealthBadge, ListSparkline, useListStats } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
@@ -147,19 +148,20 @@ function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDia
   const [url, setUrl] = useState("");
   const [name, setName] = useState("");
   const [events, setEvents] = useState<WebhookEventName[]>(["deploy.succeeded", "deploy.failed"]);
-  const create = useAction(async (client) =>
-    onCreated(
-      await client.createWebhook(projectId, { url: url.trim(), ...(name.trim() && { name: name.trim() }), events }),
-    ),
-  );
-  const isReady = url.trim() !== "" && events.length > 0;
+  const filterInput = useFilter();
+  const { filter } = filterInput;
+  const create = useAction(async (client) => {
+    const optional = { ...(name.trim() && { name: name.trim() }), ...(filter && { filter }) };
+    onCreated(await client.createWebhook(projectId, { url: url.trim(), ...optional, events }));
+  });
+  const isReady = url.trim() !== "" && events.length > 0 && filter !== undefined;
   return (
     <FormDialog
       title="New webhook"
       action={create}
       verb="Create webhook"
       isReady={isReady}
-      fields={["url", "name"]}
+      fields={["url", "name", "filter"]}
       onClose={onClose}
     >
       <Field
@@ -173,6 +175,7 @@ function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDia
       />
       <Field label="Name" path="name" error={create.error} value={name} onInput={setName} maxLength={100} isOptional />
       <EventCheckboxes chosen={events} onChange={setEvents} />
+      <FilterField projectId={projectId} events={events} error={create.error} {...filterInput} />
     </FormDialog>
   );
 }

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { RotatedWebhook, Webhook } from "../../client/src/client.ts";
+import { filterLines } from "../../client/src/event-filter.ts";
 import { deliveryFiltersOf } from "./address-filters.ts";
 import { EventCheckboxes } from "./choices.tsx";
 import {
@@ -17,6 +18,7 @@ import {
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { type ChangeDialogProps, ConfirmDialog, FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
+import { FilterField, FilterTrial, useFilter } from "./filter-field.tsx";
 import { CertificationBadge, HealthBadge, HealthNote } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
@@ -96,6 +98,14 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
               created <Time at={webhook.created_at} />
             </span>
           </p>
+          {webhook.filter && (
+            <details>
+              <summary>
+                Only events with <code class="breaks">{filterLines(webhook.filter).join(", ")}</code>
+              </summary>
+              <FilterTrial projectId={projectId} webhook={{ events: webhook.events, filter: webhook.filter }} />
+            </details>
+          )}
           {webhook.suspended_at !== undefined && (
             <p class="note bad">
               The operator has suspended the project <Time at={webhook.suspended_at} />. Its deliveries are held until
@@ -318,27 +328,31 @@ function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   const [url, setUrl] = useState(webhook.url);
   const [name, setName] = useState(webhook.name ?? "");
   const [events, setEvents] = useState(webhook.events);
+  const filterInput = useFilter(webhook.filter);
+  const { filter, isChanged } = filterInput;
   const save = useAction(async (client) => {
     // The service treats a URL in the request as a new receiver, so send it only if it changed.
     const changed = url.trim() === webhook.url ? {} : { url: url.trim() };
     const nameNow = name.trim() || null;
     const renamed = nameNow === (webhook.name ?? null) ? {} : { name: nameNow };
-    await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, events });
+    const filtered = isChanged && filter !== undefined ? { filter } : {};
+    await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, ...filtered, events });
     onDone();
   });
-  const isReady = url.trim() !== "" && events.length > 0;
+  const isReady = url.trim() !== "" && events.length > 0 && filter !== undefined;
   return (
     <FormDialog
       title="Edit webhook"
       action={save}
       verb="Save"
       isReady={isReady}
-      fields={["url", "name"]}
+      fields={["url", "name", "filter"]}
       onClose={onClose}
     >
       <Field label="URL" path="url" error={save.error} value={url} onInput={setUrl} maxLength={2048} />
       <Field label="Name" path="name" error={save.error} value={name} onInput={setName} maxLength={100} isOptional />
       <EventCheckboxes chosen={events} onChange={setEvents} />
+      <FilterField projectId={webhook.project_id} events={events} error={save.error} {...filterInput} />
     </FormDialog>
   );
 }

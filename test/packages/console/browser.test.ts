@@ -645,6 +645,51 @@ inChromium.describe("the console in Chromium", () => {
       expect((await call("GET", path)).status).toBe(404);
     });
 
+    test("limits the events of a webhook by a filter, and shows what it decides about the last ones", async () => {
+      const target = await newReceiver();
+      const { hash, path, projectId } = await newScenario({ url: target.url });
+      for (const environment of ["production", "staging"]) {
+        await sendEvent(projectId, {}, (text) => JSON.stringify({ ...JSON.parse(text), data: { environment } }));
+      }
+      await target.waitFor(2);
+      const page = await recordingBodies(await newPage(await newContext()));
+      await signIn(page, hash);
+      await page.getByRole("button", { name: "Edit" }).click();
+      const dialog = page.getByRole("dialog");
+      const input = dialog.getByLabel("Filter");
+      await input.fill("environment=production\nbranch");
+      await dialog.getByText("“branch” is not field=value.").waitFor();
+      expect(await dialog.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
+      await input.fill("enviroment=production");
+      await dialog.getByRole("button", { name: "Try on the last 100 events" }).click();
+      await dialog.getByText("None of the events has the field “enviroment” in its data.").waitFor();
+      await dialog.getByText("0 of 2 are sent.").waitFor();
+      await input.fill("environment=production\nenvironment=test*");
+      await dialog.getByText("1 of 2 are sent.").waitFor();
+      const decisions = dialog.getByRole("region", { name: "Decisions" });
+      expect(await decisions.textContent()).toMatch(/^sent {6}\S+Z {2}deploy.failed +environment is production$/m);
+      expect(await decisions.textContent()).toMatch(/^not sent {2}\S+Z {2}deploy.failed +environment is staging$/m);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Webhook updated.").waitFor();
+      const filter = { environment: ["production", "test*"] };
+      expect((await sentBodies(page)).at(-1)).toMatchObject({ filter });
+      expect((await call("GET", path)).body.data.filter).toEqual(filter);
+
+      await page.getByText("Only events with environment=production, environment=test*").click();
+      await page.getByRole("button", { name: "Try on the last 100 events" }).click();
+      await page.getByText("1 of 2 are sent.").waitFor();
+      await page.getByRole("button", { name: "Edit" }).click();
+      await page.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+      // An unchanged filter is not sent.
+      expect((await sentBodies(page)).at(-1)).not.toHaveProperty("filter");
+      await page.getByRole("button", { name: "Edit" }).click();
+      await input.fill(" ");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Only events with").waitFor({ state: "detached" });
+      expect((await sentBodies(page)).at(-1)).toMatchObject({ filter: null });
+    });
+
     test("keeps the filters in the address, and finds the deliveries of a deployment in the whole project", async () => {
       const target = await newReceiver();
       const { hash, projectId } = await newScenario({ url: target.url });
@@ -949,13 +994,20 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a project",
         button: "New webhook",
-        controls: ["URL", "Name", ...checkboxes(["deploy.succeeded", "deploy.failed"]), "Cancel", "Create webhook"],
+        controls: [
+          "URL",
+          "Name",
+          ...checkboxes(["deploy.succeeded", "deploy.failed"]),
+          "Filter",
+          "Cancel",
+          "Create webhook",
+        ],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Edit",
-        controls: ["URL", "Name", ...checkboxes(eventNames), "Cancel", "Save"],
+        controls: ["URL", "Name", ...checkboxes(eventNames), "Filter", "Cancel", "Save"],
         roles: ["admin"],
       },
       {
