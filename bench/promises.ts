@@ -45,6 +45,13 @@ export const promises: readonly Promised[] = [
   { name: "leaked-key", bench: "revocation", target: "accepted after: revoked as leaked" },
   { name: "rolled-key", bench: "revocation", target: "accepted after: rolled without overlap" },
   { name: "expired-key", bench: "revocation", target: "accepted after: expired" },
+  { name: "revoked-everywhere", bench: "revoked-everywhere", target: "used too long after a revocation" },
+  { name: "verification-from-cache", bench: "revoked-everywhere", target: "verification from the cache, p50" },
+  {
+    name: "verification-price",
+    bench: "revoked-everywhere",
+    target: "verification without a cache, $ per million",
+  },
   { name: "one-request-per-event", bench: "duplicates", target: "requests for a repeated event" },
   { name: "first-attempt-p50", bench: "pipe", target: "p50 / in memory at 50 a second" },
   { name: "first-attempt-p99", bench: "pipe", target: "p99 / in memory at 50 a second" },

@@ -1,0 +1,65 @@
+import {
+  type Change,
+  lateUses,
+  measureRevokedEverywhere,
+  type Plan,
+  resultOf,
+} from "../../../bench/revoked-everywhere.ts";
+import type { Report } from "../../../bench/verifier-process.ts";
+
+const plan: Plan = {
+  processes: 3,
+  staleSeconds: 1,
+  ofEachKind: 1,
+  // The time until they are in the caches depends on the machine; verifier.test.ts tests the expiry.
+  expiring: 0,
+  unchanged: 2,
+  changeForMs: 1_000,
+};
+
+test("no process uses the result of a revoked credential for more than a second, with the feed and without", async () => {
+  const { targets } = await measureRevokedEverywhere(plan);
+  expect(targets[0]).toMatchObject({ name: "used too long after a revocation", value: 0, of: "of 14 in 3 processes" });
+});
+
+describe("the counts", () => {
+  const change: Change = { kind: "deleted", id: "a", begunAt: 10_000, endedAt: 10_050, isStillValid: false };
+  const use = { id: "a", askedAt: 9_000, lastAt: 15_050 };
+
+  test.each([
+    ["at the bound", use, change, 0],
+    ["after the bound", { ...use, lastAt: 15_051 }, change, 1],
+    [
+      "of a later result, of a credential that must be rejected",
+      { ...use, askedAt: 12_000, lastAt: 15_051 },
+      change,
+      1,
+    ],
+    [
+      "of a later result, of one that stays valid",
+      { ...use, askedAt: 10_000, lastAt: 15_051 },
+      { ...change, isStillValid: true },
+      0,
+    ],
+    ["of the old result of one that stays valid", { ...use, lastAt: 15_051 }, { ...change, isStillValid: true }, 1],
+    ["of another credential", { ...use, id: "b", lastAt: 15_051 }, change, 0],
+  ])("have a use %s as it is", (_title, used, of, late) => {
+    expect(lateUses([used], of, 5_000)).toHaveLength(late);
+  });
+
+  const report: Report = {
+    ...{ verifications: 1, hits: 1, hitMicros: 3, unavailable: 1, calls: 1, reads: 1 },
+    uses: [use],
+  };
+  const late = { ...report, uses: [{ ...use, lastAt: 15_051 }] };
+
+  test("are a result of 0 uses, or a wrong answer", () => {
+    expect(resultOf([change], [report], [report], 5_000).targets).toMatchObject([
+      { value: 0, bound: 0, of: "of 1 in 1 processes" },
+      { value: 3, bound: 50 },
+      { value: expect.any(Number), bound: 1 },
+    ]);
+    expect(() => resultOf([change], [report], [report, late], 5_000)).toThrow("used for too long");
+    expect(() => resultOf([change], [report], [report, { ...report, uses: [] }], 5_000)).toThrow("not accepted before");
+  });
+});
