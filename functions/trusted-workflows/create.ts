@@ -27,6 +27,10 @@ function issuerNamed(name: string): WorkflowIssuer {
   const issuers = workflowIssuers();
   const issuer = issuers.find((each) => each.name === name);
   if (issuer !== undefined) return issuer;
-  if (issuers.length === 0) throw invalidField("issuer", "is not accepted: this service accepts no workflows");
+  if (issuers.length === 0)
+    throw invalidField(
+      "issuer",
+      "is not accepted: this service accepts no workflows until its operator sets OIDC_ISSUERS",
+    );
   throw invalidField("issuer", `must be one of ${issuers.map((each) => each.name).join(", ")}`);
 }

@@ -65,6 +65,20 @@ const defaults = new Help();
 const optionDescription = (option: Option): string =>
   `${option.mandatory ? "required; " : ""}${defaults.optionDescription(option)}`;
 
+/** Wraps the paragraphs of a help text as commander wraps options. Indented lines are examples and lists: they stay. */
+const wrapped = (text: string): string =>
+  text.replace(/^[^\s].*(\n[^\s].*)*/gm, (lines) =>
+    defaults.boxWrap(lines.replaceAll("\n", " "), process.stdout.columns || 80),
+  );
+
+/** Suggests the commands of groups that have the name of an unknown command: `svc webhooks certify` for `svc certify`. */
+function withSuggestions(program: Command, text: string): string {
+  const [unknown, name = ""] = /^unknown command '(.*)'/.exec(text) ?? [];
+  const groups = program.commands.filter((group) => group.commands.some((each) => each.name() === name));
+  if (groups.length === 0) return text;
+  return `${unknown}\nDid you mean:\n${groups.map((group) => `  svc ${group.name()} ${name}\n`).join("")}`;
+}
+
 /** Creates the `svc` command with all its commands. */
 export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
   const program = new Command("svc")
@@ -79,7 +93,8 @@ export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
     .showHelpAfterError("→ Show the usage: add --help")
     .configureHelp({ showGlobalOptions: true, optionDescription })
     .configureOutput({
-      outputError: (text, write) => write(text.replace(/^error: /, "")),
+      writeOut: (text) => process.stdout.write(wrapped(text)),
+      outputError: (text, write) => write(withSuggestions(program, text.replace(/^error: /, ""))),
       ...(hasJsonErrors && { writeErr: () => {} }),
     })
     .addHelpText("after", help)

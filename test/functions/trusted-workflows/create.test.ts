@@ -58,7 +58,9 @@ test("accepts only the issuers of the stage, and names them", async () => {
   delete process.env.OIDC_ISSUERS;
   try {
     const none = await api.post(path, ci.trust);
-    expect(none.body.error.message).toContain("issuer is not accepted: this service accepts no workflows");
+    expect(none.body.error.message).toContain(
+      "issuer is not accepted: this service accepts no workflows until its operator sets OIDC_ISSUERS",
+    );
   } finally {
     process.env.OIDC_ISSUERS = given;
   }

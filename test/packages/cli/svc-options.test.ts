@@ -1,3 +1,4 @@
+import { jest } from "@jest/globals";
 import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
@@ -163,6 +164,26 @@ test.each<[string[], string]>([
     .catch((error: unknown) => error);
   delete process.env.SVC_API_KEY;
   expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+});
+
+test("the paragraphs of each help fit a terminal of 80 columns, and examples stay on a line", () => {
+  const { columns } = process.stdout;
+  const lines: string[] = [];
+  const write = jest.spyOn(process.stdout, "write").mockImplementation((text) => {
+    lines.push(...String(text).split("\n"));
+    return true;
+  });
+  Object.defineProperty(process.stdout, "columns", { value: 80, configurable: true });
+  try {
+    for (const [, command] of allCommands(createProgram())) command.outputHelp();
+  } finally {
+    Object.defineProperty(process.stdout, "columns", { value: columns, configurable: true });
+    write.mockRestore();
+  }
+  expect(lines.filter((line) => /^\S/.test(line) && line.length > 80)).toEqual([]);
+  expect(lines).toContain(
+    "  $ svc apply -f webhooks.yml --dry-run --exit-code   # a check in CI: does the project differ from the file?",
+  );
 });
 
 test("the help marks exactly the required options", () => {

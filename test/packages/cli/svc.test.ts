@@ -652,6 +652,7 @@ describe("webhooks", () => {
     [["webhooks", "explode"], 2, "unknown command"],
     [["webhooks"], 2, "Usage: svc webhooks"],
     [["webhoks"], 2, "Did you mean webhooks?"],
+    [["certify"], 2, "unknown command 'certify'\nDid you mean:\n  svc webhooks certify\n"],
     [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],
     [["webhooks", "--json"], 2, '{"error":{"code":"usage_error","message":"A command is missing.'],
     [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
