@@ -40,6 +40,9 @@ export function environmentFor(
       IMPORTED_KEYS: stage.importedKeys && JSON.stringify(stage.importedKeys),
     }),
     ...(settings.includes("importedKeysPepper") && { IMPORTED_KEYS_PEPPER_ARN: stage.importedKeysPepper?.secretArn }),
+    ...(settings.includes("legacySignatureHeader") && {
+      LEGACY_SIGNATURE_HEADER: stage.legacySignatureHeader && JSON.stringify(stage.legacySignatureHeader),
+    }),
     ...(tablesOf(uses).includes("deliveries") && settingsOf(stage, "deliveries")),
     ...environment,
   };
@@ -89,7 +92,9 @@ function settingsOf(stage: Stage, ...groups: SettingGroup[]): Variables {
     ),
   );
   const rows = Object.entries<SettingRow>(settingRows);
-  return Object.fromEntries(rows.map(([variable, { option = "" }]) => [variable, options[option]]));
+  return Object.fromEntries(
+    rows.flatMap(([variable, { option = "" }]) => (option in options ? [[variable, options[option]]] : [])),
+  );
 }
 
 /** Returns the setting that functions/trusted-workflows/workflow-issuer.ts parses. */

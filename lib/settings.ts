@@ -121,6 +121,11 @@ export const settingRows = {
     about: "the pepper with which these keys were hashed",
     more: "On AWS it is in Secrets Manager: option `importedKeysPepper`",
   },
+  LEGACY_SIGNATURE_HEADER: {
+    fallback: "none",
+    about: "header in which receivers of an earlier service look for the signature, as JSON",
+    more: 'A `{"name","until"}`, such as `{"name":"X-Acme-Signature","until":"2027-01-31"}` ([moving in](moving-in.md#the-old-signature-header))',
+  },
   CORS_ORIGINS: { fallback: "none", about: "origins of pages that may call the API, comma-separated" },
   AWS_ENDPOINT_URL_DYNAMODB: {
     fallback: "the embedded engine",

@@ -10,6 +10,12 @@ import {
   MAX_KEY_KINDS,
 } from "../functions/manifest/imported-keys.ts";
 import {
+  isLegacyName,
+  isLegacyUntil,
+  legacyNameRule,
+  legacyUntilRule,
+} from "../functions/manifest/legacy-signature-header.ts";
+import {
   isPlatformDescription,
   isPlatformPermission,
   MAX_PLATFORM_PERMISSIONS,
@@ -216,6 +222,17 @@ const stageSchema = z.strictObject({
       secretArn,
       /** KMS key that encrypts the secret; absent = the AWS managed key. */
       kmsKeyArn: keyArn.optional(),
+    })
+    .optional(),
+  /**
+   * A header in which receivers of an earlier service of the platform look for the signature. Until a date, every delivery of the
+   * stage has it, with the value of `X-Service-Signature`; absent = none.
+   */
+  legacySignatureHeader: z
+    .strictObject({
+      name: z.string().refine(isLegacyName, legacyNameRule),
+      /** The first moment without it: a date, or a time with a time zone, in ISO 8601. */
+      until: z.string().refine(isLegacyUntil, legacyUntilRule),
     })
     .optional(),
   deliveries: z

@@ -19,6 +19,7 @@ import { importedKeyKinds } from "../../functions/api-keys/imported-keys.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
+import { legacySignatureHeader } from "../../functions/receivers/legacy-signature-header.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 import { workflowIssuers } from "../../functions/trusted-workflows/workflow-issuers.ts";
 import { settingRows as rows } from "../../lib/settings.ts";
@@ -98,6 +99,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   checkJwks();
   checkWorkflowIssuers();
   platformPermissions();
+  legacySignatureHeader();
   if (importedKeyKinds().some(({ hash }) => hash === "hmac-sha256")) functionSettings.importedKeysPepper();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);

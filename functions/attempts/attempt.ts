@@ -4,6 +4,7 @@ import type { Delivery } from "../deliveries/delivery.ts";
 import { shadowed } from "../deliveries/delivery-transitions.ts";
 import { log } from "../platform/log.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
+import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
 import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
@@ -46,7 +47,7 @@ export async function makeAttempt(
   visit?: Visit,
 ): Promise<boolean> {
   const at = new Date();
-  const headers = deliveryHeaders(basis, signersOf(secrets, at), at);
+  const headers = deliveryHeaders(basis, signersOf(secrets, at), at, legacySignatureHeader());
   const row = basis.version === undefined ? undefined : basis;
   // Decided here, not in fan-out: what is in a queue at the switch would be sent in shadow mode, or lost after it. It is no attempt,
   // which would claim a request that no receiver saw, and not held, which a recovery would send after the switch.

@@ -11,6 +11,7 @@ import { type ProbeRequest, probeRequests } from "../certifications/probe-reques
 import { type CertifyCall, enqueue } from "../deliveries/delivery-queue.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
+import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
 import { recordCertification } from "../webhooks/receiver-state-store.ts";
@@ -43,6 +44,7 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
     secrets: [secrets.current, ...unexpiredSecrets(secrets.previous, now)],
     foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
     now,
+    legacy: legacySignatureHeader(),
     randomId: randomUUID,
   });
   const results = await sendAll(webhook.url, requests);

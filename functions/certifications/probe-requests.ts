@@ -1,4 +1,5 @@
 import { sampleFields } from "../deployments/sample-event.ts";
+import type { LegacySignatureHeader } from "../manifest/legacy-signature-header.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { Probe } from "./certification.ts";
@@ -22,6 +23,8 @@ interface ProbeInputs {
   /** A secret of the same form that no one else knows. */
   foreignSecret: string;
   now: Date;
+  /** As of deliveries; absent = none. */
+  legacy?: LegacySignatureHeader | undefined;
   /** Returns a random UUID. */
   randomId(): string;
 }
@@ -52,12 +55,13 @@ export function probeRequests(inputs: ProbeInputs): Record<Probe, ProbeRequest> 
 }
 
 function signed(
-  { certificationId, webhook, randomId }: ProbeInputs,
+  { certificationId, webhook, legacy, randomId }: ProbeInputs,
   body: string,
   secrets: readonly [string, ...string[]],
   at: Date,
 ): ProbeRequest {
-  const headers = deliveryHeaders({ id: randomId(), event: eventOf(webhook), body, test: true }, secrets, at);
+  const request = { id: randomId(), event: eventOf(webhook), body, test: true };
+  const headers = deliveryHeaders(request, secrets, at, legacy);
   return { headers: { ...headers, "X-Service-Probe": certificationId }, body };
 }
 

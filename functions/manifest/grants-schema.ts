@@ -29,7 +29,13 @@ export type SecretKey = "jwtSecret";
  * Options of a stage that a function gets in its environment. Those of deliveries go to all that use their table. With
  * `importedKeysPepper` the function may read the secret too, in a stage that has the option.
  */
-export type SettingKey = "credentials" | "workflowIssuers" | "permissions" | "importedKeys" | "importedKeysPepper";
+export type SettingKey =
+  | "credentials"
+  | "workflowIssuers"
+  | "permissions"
+  | "importedKeys"
+  | "importedKeysPepper"
+  | "legacySignatureHeader";
 
 /**
  * The AWS permissions of a function: exactly the actions that it calls. IAM enforces them on AWS, and a local run

@@ -114,6 +114,7 @@ export const workers = [
   {
     file: "attempts/send",
     deploysGradually: true,
+    settings: ["legacySignatureHeader"],
     trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 300 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,
@@ -122,6 +123,7 @@ export const workers = [
   {
     file: "attempts/send-slow",
     deploysGradually: true,
+    settings: ["legacySignatureHeader"],
     trigger: { kind: "queue", queue: "slowDeliveries", batchSize: 10, maxConcurrency: 100 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,

@@ -129,6 +129,8 @@ export const settings = {
     }
     return { issuer, uri, audience, sharesUsers: flag("JWKS_SHARES_USERS") };
   },
+  /** The signature header of an earlier service, as JSON (receivers/legacy-signature-header.ts); undefined = none. */
+  legacySignatureHeader: () => optional("LEGACY_SIGNATURE_HEADER"),
   /** The permissions that the platform adds, as JSON (access/platform-permissions.ts); undefined = none. */
   permissions: () => optional("PERMISSIONS"),
   /** The kinds of keys of an earlier service, as JSON (api-keys/imported-keys.ts); undefined = none. */

@@ -47,6 +47,7 @@ const usersOfPermissions = [
   "trusted-workflows/create",
 ];
 const importSettings = { IMPORTED_KEYS: '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old_","hash":"hmac-sha256"}]' };
+const senderSettings = { LEGACY_SIGNATURE_HEADER: '{"name":"X-Acme-Signature","until":"2027-01-31"}' };
 const usersOfPepper = [...usersOfCredentials, "api-keys/revoke-leaked"];
 const usersOfImports = [...usersOfPepper, "api-keys/import"];
 const pepperSettings = {
@@ -76,7 +77,7 @@ const usersOfDeliveries = [
 test.each(functionRows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
   const names = Object.keys({
     ...{ ...credentialSettings, ...deliverySettings, ...workflowSettings, ...permissionSettings },
-    ...{ ...importSettings, ...pepperSettings },
+    ...{ ...importSettings, ...pepperSettings, ...senderSettings },
   });
   const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
@@ -86,6 +87,7 @@ test.each(functionRows)("$file gets the options of the stage that it reads, and 
     ...(usersOfPermissions.includes(file) && permissionSettings),
     ...(usersOfImports.includes(file) && importSettings),
     ...(usersOfPepper.includes(file) && pepperSettings),
+    ...(["attempts/send", "attempts/send-slow"].includes(file) && senderSettings),
   });
 });
 

@@ -35,6 +35,7 @@ export const everyOption = {
       claims: "gitlab",
     },
   ],
+  legacySignatureHeader: { name: "X-Acme-Signature", until: "2027-01-31" },
   permissions: [{ name: "registry:push", description: "push images" }],
   importedKeys: [
     { prefix: "acme_", hash: "sha256" },
