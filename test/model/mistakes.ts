@@ -54,6 +54,7 @@ export const mistakes: Mistake[] = [
     from: "when`version = ${readVersion}`",
     to: "when`attribute_exists(id) OR version = ${readVersion}`",
     within: QUICK,
+    seed: 471,
   },
   {
     name: "a duplicate of an event is due at once",
@@ -61,6 +62,7 @@ export const mistakes: Mistake[] = [
     from: 'handedOver === "perhaps" ? afterDuplicate(now) : now',
     to: "now",
     within: QUICK,
+    seed: 116,
   },
   {
     name: "a refused message leads to a row that is due at once",
@@ -145,6 +147,7 @@ export const mistakes: Mistake[] = [
     from: "if (hasAttempt(before, attempt)) return undefined;",
     to: "",
     within: QUICK,
+    seed: 311,
   },
   {
     name: "an attempt recorded later replaces the row by what its sender had read",

@@ -55,6 +55,8 @@ export interface Mistake extends Replacement {
   name: string;
   /** It is found in this number of schedules. */
   within: number;
+  /** A schedule that has found it, tried first. */
+  seed?: number;
 }
 
 let planted: Mistake | undefined;

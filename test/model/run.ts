@@ -51,10 +51,11 @@ async function find(longest: number, only?: string): Promise<boolean> {
   for (const mistake of mistakes.filter(({ within, name }) => within <= longest && name.includes(only ?? ""))) {
     const product = await loadProduct(mistake);
     let found: string | undefined;
-    for (let seed = 1; seed <= mistake.within && !found; seed++) {
+    for (const seed of [mistake.seed ?? 1, ...Array.from({ length: mistake.within }, (_, index) => index + 1)]) {
       found = await violationOf(product, seed);
       // Only what the product does without the mistake shows that the mistake was found.
       if (found && (await violationOf(sound, seed))) found = undefined;
+      if (found) break;
     }
     console.log(found ? "found    " : "NOT FOUND", mistake.name.padEnd(72), found ?? "");
     isAllFound &&= found !== undefined;
