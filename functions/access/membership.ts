@@ -35,10 +35,11 @@ export const membershipInput = fields({
 export const removalInput = fields({ user_id: userId, project_id: uuid, version: z.optional(isoTime) });
 
 const MAX_MEMBERS = 5_000;
+const snapshotRule = "must be an ISO 8601 time with a time zone, or a whole number that grows with each snapshot";
 
 /** Input of the platform that has all members of a range of projects. */
 export const snapshotInput = fields({
-  version: isoTime,
+  version: z.union([isoTime, z.int().check(z.nonnegative())], orRequired(snapshotRule)),
   members: z
     .array(fields({ ...membership, role }), orRequired("must be an array"))
     .check(z.maxLength(MAX_MEMBERS, `must have at most ${MAX_MEMBERS} entries`)),

@@ -4,11 +4,12 @@ import type { MemberRef, MemberState, Project } from "../access/membership.ts";
 import { revocationPut } from "../access/revocation-store.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { dynamo, type TransactItem } from "../platform/aws.ts";
-import { readItem, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
+import { readItem, readItems, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import { addSeconds } from "../platform/time.ts";
+import { invalidField } from "../schema/input.ts";
 import {
   isSame,
   type MemberChange,
@@ -112,6 +113,31 @@ export async function removeMember(ref: MemberRef, version: string | undefined, 
   // An older addition may arrive later.
   await updateIf(versionKey(ref), versionUpdate(true, version ?? now.toISOString(), now));
   return false;
+}
+
+/** The shard of the snapshots that have a number. */
+const SNAPSHOTS = "snapshots";
+
+/**
+ * Returns the time of a snapshot that has a number: when the first call with this number began.
+ * @throws ApiError `validation_error` when the number is new, and a greater one was used before
+ */
+export async function timeOfSnapshot(number: number, now: Date): Promise<Date> {
+  const member = String(number).padStart(16, "0");
+  const item = { TableName: tableName("memberVersions"), Key: { shard: SNAPSHOTS, member } };
+  const [next] = await readItems<MemberVersion>(
+    "memberVersions",
+    when`#shard = ${SNAPSHOTS} AND #member >= ${member}`,
+    {
+      Limit: 1,
+    },
+  );
+  if (next && next.member !== member) throw invalidField("version", "must be greater than that of an earlier snapshot");
+  if (next) return new Date(next.version);
+  await updateIf(item, changing({ set: { version: when`if_not_exists(#version, ${now.toISOString()})` } }));
+  // Another page with the number may have been first.
+  const stored = await readItem<MemberVersion>(item);
+  return stored ? new Date(stored.version) : now;
 }
 
 /** Returns the versions of all memberships in a range that the platform has reported, by name. Strongly consistent. */

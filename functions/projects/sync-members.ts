@@ -21,8 +21,9 @@ export type SyncResult = Difference & { applied: boolean };
  *   Without `force`, nothing is changed when more than a tenth of the members in the range would be removed
  */
 export async function handler(input: unknown): Promise<SyncResult> {
-  const { version: takenAt, members: snapshot, dry_run = true, force = false, ...range } = parse(snapshotInput, input);
+  const { version: given, members: snapshot, dry_run = true, force = false, ...range } = parse(snapshotInput, input);
   const now = new Date();
+  const takenAt = typeof given === "number" ? await members.timeOfSnapshot(given, now) : given;
   if (now.getTime() - takenAt.getTime() > REMOVALS_KEPT_SECONDS * 1000)
     throw invalidField("version", "must be at most 60 days ago: take a new snapshot");
   const seen = new Set<string>();

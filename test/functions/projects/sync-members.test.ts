@@ -145,6 +145,22 @@ describe("the order of changes", () => {
     expect(await sync([], { ...range, force: true })).toEqual({ ...none, removed: 2, applied: true });
   });
 
+  test("a snapshot with a number counts as taken when the first call with the number began", async () => {
+    const { ids, range } = givenProjects(1);
+    const { api, userId } = service.user();
+    const member = memberOf(ids[0], { user_id: userId });
+    const first = Date.now();
+    const number = (index: number) => ({ ...range, version: first + index, force: true });
+    expect(await sync([member], number(1))).toEqual({ ...none, added: 1, applied: true });
+    fakeDate().advance(1);
+    expect(await sync([], number(3))).toEqual({ ...none, removed: 1, applied: true });
+    fakeDate().advance(1);
+    expect(await sync([member], number(1))).toEqual({ ...none, unchanged: 1, applied: true });
+    await expect(sync([member], number(2))).rejects.toThrow("version must be greater than that of an earlier snapshot");
+    expect((await api.get("/v1/projects")).body.data).toEqual([]);
+    expect(await sync([member], number(4))).toEqual({ ...none, added: 1, applied: true });
+  });
+
   test("an addition that arrives after a later removal is refused, and one without a version is made", async () => {
     const { ids, range } = givenProjects(1);
     const { api, userId } = service.user();
@@ -217,6 +233,11 @@ test("unchanged memberships cost reads only, one for a hundred", async () => {
 const valid = memberOf("01930000-0000-7000-8000-00000000d301");
 test.each([
   ["no version", { version: undefined }, "version is required"],
+  [
+    "a version that is neither a time nor a number",
+    { version: "2" },
+    "version must be an ISO 8601 time with a time zone, or",
+  ],
   ["a version in the future", { version: "2999-01-01T00:00:00Z" }, "version must not be in the future"],
   ["a version of 61 days ago", { version: secondsAgo(61 * 86_400) }, "version must be at most 60 days ago"],
   ["no list", { members: {} }, "members must be an array"],
