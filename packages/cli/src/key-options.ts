@@ -4,7 +4,7 @@ import { permissions } from "../../client/src/values.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject } from "./find.ts";
-import { namesOption } from "./names-option.ts";
+import { permissionsOption } from "./names-option.ts";
 import { relativeTime, table } from "./table.ts";
 
 /* The limits of an API key, as options and in lists. */
@@ -16,9 +16,7 @@ export interface LimitOptions {
 
 export const limitOptions = (command: Command): Command =>
   command
-    .addOption(
-      namesOption("--permission <names...>", "what the key may do; default: all that its user may", permissions),
-    )
+    .addOption(permissionsOption("what the key may do; default: all that its user may", permissions))
     .option("--expires <duration>", "when the key expires: 12h, 90d, at most 366d; default: never");
 
 /** Converts the options to the limits of a new key. @throws CommandError when the duration is not valid */

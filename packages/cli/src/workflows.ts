@@ -4,12 +4,9 @@ import { workflowPermissions } from "../../client/src/values.ts";
 import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
-import { namesOption } from "./names-option.ts";
+import { permissionsOption } from "./names-option.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
-
-const permissionOption = () =>
-  namesOption("--permission <names...>", "what the workflow may do in the project", workflowPermissions);
 
 interface TrustOptions extends InProject, OnceOptions {
   issuer: string;
@@ -54,7 +51,7 @@ export function addWorkflows(program: Command): void {
     .option("--event <name>", "only if this started the workflow, such as push; default: anything")
     .option("--owner-id <id>", "only while the repository has the owner with this numeric id")
     .option("--name <name>", "what the workflow does, 1-100 characters")
-    .addOption(permissionOption().makeOptionMandatory())
+    .addOption(permissionsOption("what the workflow may do in the project", workflowPermissions).makeOptionMandatory())
     .option(...projectOption)
     .option(...onceOption)
     .addHelpText("after", trustHelp)

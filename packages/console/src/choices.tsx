@@ -1,6 +1,8 @@
 import { useId } from "preact/hooks";
-import type { WebhookEventName } from "../../client/src/client.ts";
+import type { Permission, WebhookEventName } from "../../client/src/client.ts";
 import { webhookEventNames } from "../../client/src/values.ts";
+import { permissionMeanings } from "./permissions.ts";
+import { useLoaded } from "./use-loaded.ts";
 import { webhookEventMeanings } from "./vocabulary.ts";
 
 /* Groups of choices in forms. */
@@ -56,6 +58,29 @@ export const EventCheckboxes = (props: EventCheckboxesProps) => (
     {...props}
   />
 );
+
+interface PermissionCheckboxesProps<Own extends Permission> {
+  legend: string;
+  /** The permissions of this API that are offered. */
+  own: readonly Own[];
+  chosen: readonly Own[];
+  onChange(chosen: Own[]): void;
+}
+
+/** Offers permissions of this API, and those that the platform adds in this stage. */
+export function PermissionCheckboxes<Own extends Permission>({ own, ...props }: PermissionCheckboxesProps<Own>) {
+  const { data } = useLoaded("permissions", (client) => client.getCurrentCredential());
+  const added = new Map(data?.platform_permissions?.map(({ name, description }) => [name, description]));
+  return (
+    <Checkboxes
+      // The types of the API have no names that a stage adds.
+      values={[...own, ...([...added.keys()] as Own[])]}
+      labelOf={(value) => value}
+      meaningOf={(value) => added.get(value) ?? permissionMeanings[value]}
+      {...props}
+    />
+  );
+}
 
 interface SelectProps<Value extends string> {
   label: string;

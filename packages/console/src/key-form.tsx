@@ -1,7 +1,7 @@
 import { useContext, useState } from "preact/hooks";
 import type { Client, CreateApiKey, CreatedApiKey, Permission } from "../../client/src/client.ts";
 import { permissions } from "../../client/src/values.ts";
-import { Checkboxes, Select } from "./choices.tsx";
+import { Checkboxes, PermissionCheckboxes, Select } from "./choices.tsx";
 import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
 import { expiryOf, type Lifetime, lifetimes, type Preset, permissionMeanings, presets } from "./permissions.ts";
@@ -78,14 +78,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
         }
       />
       {choice === "custom" && (
-        <Checkboxes
-          legend="Permissions"
-          values={permissions}
-          chosen={custom}
-          onChange={setCustom}
-          labelOf={(value) => value}
-          meaningOf={(value) => permissionMeanings[value]}
-        />
+        <PermissionCheckboxes legend="Permissions" own={permissions} chosen={custom} onChange={setCustom} />
       )}
       {chosen !== undefined && choice !== "custom" && (
         <p class="fine">It may {chosen.map((each) => permissionMeanings[each]).join(", ")}.</p>

@@ -1,19 +1,15 @@
-import type { Permission, WorkflowPermission } from "../../client/src/client.ts";
+import type { Permission } from "../../client/src/client.ts";
 import { permissions } from "../../client/src/values.ts";
 
 /* The permissions of keys and workflows. `satisfies` makes the compiler require every permission. */
 
-export const workflowPermissionMeanings = {
+export const permissionMeanings = {
   "projects:read": "see the projects",
   "webhooks:read": "see webhooks",
   "webhooks:write": "create, change and delete webhooks",
   "deliveries:read": "see deliveries and their payloads",
   "deliveries:write": "redeliver, recover and send tests",
   "events:read": "see deployment events",
-} satisfies Record<WorkflowPermission, string>;
-
-export const permissionMeanings = {
-  ...workflowPermissionMeanings,
   "webhook-secrets:write": "rotate the secrets of webhooks",
   "keys:read": "see your API keys",
   "keys:write": "rename and revoke your API keys",

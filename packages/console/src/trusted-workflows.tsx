@@ -1,11 +1,10 @@
 import { useState } from "preact/hooks";
 import type { TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
 import { workflowPermissions } from "../../client/src/values.ts";
-import { Checkboxes } from "./choices.tsx";
+import { PermissionCheckboxes } from "./choices.tsx";
 import { actionsColumn, Field, RowButton, Time } from "./components.tsx";
 import { type ChangeDialogProps, ConfirmDialog, FormDialog } from "./dialog.tsx";
 import { ListScreen, useList } from "./list-screen.tsx";
-import { workflowPermissionMeanings } from "./permissions.ts";
 import { useAction } from "./use-action.ts";
 
 /** The CI workflows that a project trusts. */
@@ -131,13 +130,11 @@ function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { proje
         {...inputOf("repository_id")}
       />
       <Field label="Ref" hint="Empty = any ref, also pull requests." isOptional {...inputOf("ref")} />
-      <Checkboxes
+      <PermissionCheckboxes
         legend="The workflow may"
-        values={workflowPermissions}
+        own={workflowPermissions}
         chosen={permissions}
         onChange={setPermissions}
-        labelOf={(value) => value}
-        meaningOf={(value) => workflowPermissionMeanings[value]}
       />
       {/* Open after an error, which may be about a field in it. */}
       <details open={create.error !== undefined}>

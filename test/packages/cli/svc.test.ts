@@ -341,10 +341,35 @@ describe("keys", () => {
 
   test.each([
     [["--permission", "everything"], "Valid: projects:read"],
+    [["--permission", "webhooks:reed"], "Valid: projects:read"],
     [["--expires", "soon"], "not a valid duration"],
   ])("create rejects %j without a request", async (args, message) => {
     const { code, stderr } = await svcHere(["keys", "create", "x", ...args], { env: session() });
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  test("create and trust accept a permission that the platform adds, and leave an unknown one to the service", async () => {
+    process.env.PERMISSIONS = JSON.stringify([{ name: "registry:push", description: "push images" }]);
+    try {
+      const create = (permission: string) =>
+        svcHere(["keys", "create", "push", "--permission", permission, "--json"], {
+          env: session(),
+          showsSecret: true,
+        });
+      const created = json(await create("webhooks:read,registry:push"));
+      expect(created.permissions).toEqual(["webhooks:read", "registry:push"]);
+      const { code, stderr } = await create("registry:pull");
+      expect({ code, stderr }).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/must be one of .*registry:push/),
+      });
+      const args = ["workflows", "trust", "42", "--permission", "registry:push", "--project", projectId, "--json"];
+      const trusted = json(await svcHere(args, { env: session() }));
+      expect(trusted.permissions).toEqual(["registry:push"]);
+      await svcHere(["workflows", "untrust", trusted.id, "--yes", "--project", projectId], { env: session() });
+    } finally {
+      delete process.env.PERMISSIONS;
+    }
   });
 
   test("create with an idempotency key creates nothing again, and says what exists", async () => {

@@ -524,6 +524,23 @@ test("a new key: warns before one that may do everything and one that never expi
   await shows("The key works until someone revokes it.");
 });
 
+test("a new key may have permissions that the platform adds", async () => {
+  const platform_permissions = [{ name: "registry:push", description: "push images" }];
+  respond("GET current", () => json({ platform_permissions }));
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  await start("#/keys");
+  await click("New key");
+  await enter("Name", "ci");
+  await enter("Choose permissions", true);
+  await shows("push images");
+  await enter("registry:push push images", true);
+  await enter("All my projects, also later ones", true);
+  await click("Create key");
+  await shows("Your new API key");
+  const { permissions } = sentTo("POST api-keys")[0]?.body ?? {};
+  expect(permissions).toEqual(["projects:read", "webhooks:read", "deliveries:read", "events:read", "registry:push"]);
+});
+
 test("the header counts down only the last five minutes of a session", async () => {
   await start("#/keys", 301);
   expect(textOf()).not.toContain("session ends in");
