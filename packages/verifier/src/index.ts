@@ -156,6 +156,7 @@ export class Verifier {
     return this.#followedAt !== undefined && secondsSince(this.#followedAt) < this.#options.maxStaleSeconds;
   }
 
+  /** Asks the service about one credential. In a batch, one that cannot be checked would fail the others. */
   async #ask(
     key: string,
     credential: { token: string; permission: string | undefined; project_id: string | undefined },
@@ -164,6 +165,8 @@ export class Verifier {
     const readsBefore = this.#reads;
     const { results } = await this.#call(this.#options.verifyFunction, { credentials: [credential] }, isAnswer);
     const [result] = results;
+    // Callers share it.
+    for (const value of [result, ...Object.values(result)]) Object.freeze(value);
     this.#cache.delete(key);
     // A read of the feed during the call may have had a revocation that the result does not reflect.
     if (result.valid && this.#isFollowed() && this.#reads === readsBefore) {
@@ -226,8 +229,7 @@ export class Verifier {
     try {
       const invoked = this.#options.invoke(functionName, JSON.stringify(input), signal);
       const { FunctionError, Payload } = await Promise.race([invoked, rejectionBy(signal)]);
-      // Callers share the results.
-      const answer: unknown = JSON.parse(new TextDecoder().decode(Payload), (_, value) => Object.freeze(value));
+      const answer: unknown = JSON.parse(new TextDecoder().decode(Payload));
       if (FunctionError !== undefined || !isExpected(answer)) throw new Error(`It returned ${JSON.stringify(answer)}.`);
       return answer;
     } catch (cause) {

@@ -118,6 +118,8 @@ describe("a result", () => {
     const { verifier, cached } = givenVerifier();
     const result = await cached(key, { permission: "webhooks:read", projectId });
     expect(() => Object.assign(result, { role: "admin" })).toThrow(TypeError);
+    expect(() => Object.assign(result, { permissions: ["webhooks:write"] })).toThrow(TypeError);
+    expect(() => Object.assign(Object(result).permissions, ["webhooks:write"])).toThrow(TypeError);
     expect(await verifier.verify(key, { permission: "webhooks:write", projectId })).toEqual(rejected("forbidden"));
     expect(await verifier.verify(key, { permission: "webhooks:raed", projectId })).toEqual(rejected("malformed"));
     const elsewhere = { permission: "webhooks:read", projectId: randomUUID() };
