@@ -34,9 +34,8 @@ export async function main(): Promise<void> {
     if (unexpected !== undefined) throw new UsageError(`Unexpected argument '${unexpected}'.`);
     logSink.write = () => {};
     if (word === "ci") {
-      const settings = readSettings();
-      await runCiDemo(settings);
-      return `\nDone. Its data is deleted. To try it yourself, set OIDC_ISSUERS: ${startCommand(settings)}\n`;
+      await runCiDemo(readSettings());
+      return "\nDone. Its data is deleted. For tokens of your own workflow on this machine: npm run --silent issuer\n";
     }
     const service = await serviceForDemo();
     try {

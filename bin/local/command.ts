@@ -44,7 +44,7 @@ type ValuesOf<Accepted extends Options> = {
 
 /**
  * Runs a program: parses its arguments, prints its help page for `--help`, otherwise prints what `run` returns. An error of
- * the caller is one message on stderr and exit code 1; any other error is a fault of the program and keeps its stack.
+ * the caller is one message on stderr and exit code 1, or 2 if the arguments are wrong; any other error is a fault of the program and keeps its stack.
  * @param run returns the text to print; undefined = nothing
  */
 export async function command<const Accepted extends Options>(
@@ -63,9 +63,10 @@ export async function command<const Accepted extends Options>(
   } catch (error) {
     const isCallersError = [StartError, SettingError, ApiError, UsageError].some((type) => error instanceof type);
     if (!isCallersError) throw error;
-    const usage = error instanceof UsageError ? `\nUsage: ${usageOf(program)}` : "";
+    const isWrongUse = error instanceof UsageError;
+    const usage = isWrongUse ? `\nUsage: ${usageOf(program)}\nOptions and settings: ${program.name} -- --help` : "";
     console.error(printableText(`${(error as Error).message}${usage}`));
-    process.exitCode = 1;
+    process.exitCode = isWrongUse ? 2 : 1;
   }
 }
 

@@ -19,7 +19,10 @@ export function stopOnSignal(stop: () => Promise<void>): void {
     const message = "\nWaiting for requests and deliveries in flight. Press Ctrl-C again to stop at once.";
     setTimeout(() => console.error(message), NOTICE_AFTER_MS).unref();
     stop().then(
-      () => process.exit(0),
+      () => {
+        console.error("\nStopped.");
+        process.exit(0);
+      },
       (error: unknown) => {
         console.error(error);
         process.exit(1);

@@ -178,9 +178,9 @@ test.each([
     ["--project", randomUUID(), "--event", "deploy.succeeded", "--url", "ftp://a"],
     "--url must be an http(s) URL.",
   ],
-])("%s %j exits with 1 and names the mistake", async (file, args, message) => {
+])("%s %j exits with 2 and names the mistake", async (file, args, message) => {
   const { code, stdout, stderr } = await commandHere(file, args, settings);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr.startsWith(message)).toBe(true);
   expect(stderr).not.toContain("    at ");
 });
@@ -248,6 +248,7 @@ test("demo ci shows a job without a key, and that everything else is refused, be
     "an API key for later: 403 session_required",
     "the next request with the same token: 401 workflow_not_trusted",
   ]);
+  expect(stdout).toMatch(/npm run --silent issuer\s+$/);
   expect(stdout).toMatch(/the log names workflow:[0-9a-f-]{36}, acme\/shop, refs\/heads\/main, run 30\n/);
   expect(stdout).not.toContain("✘");
 });

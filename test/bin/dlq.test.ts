@@ -196,9 +196,9 @@ test.each([
   [["list", "--queue", "events"], "No queue named events."],
   [["redrive", "--queue"], "queue"],
   [["list", "--all"], "Unknown option '--all'"],
-])("%j exits with 1, names the mistake and shows the usage", async (args, message) => {
+])("%j exits with 2, names the mistake and shows the usage", async (args, message) => {
   const { code, stdout, stderr } = await commandHere("dlq", args, settings);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toContain(message);
   expect(stderr).toContain("Usage: npm run --silent dlq -- list|redrive");
   expect(stderr).not.toContain("    at ");

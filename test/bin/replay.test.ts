@@ -137,9 +137,9 @@ test.each([
     ["--project", randomUUID(), "--since", "2026-01-31T09:30:00Z", "--stage", "$(id)"],
     "--stage must be the name of a stage",
   ],
-])("%j exits with 1, names the mistake and shows the usage", async (args, message) => {
+])("%j exits with 2, names the mistake and shows the usage", async (args, message) => {
   const { code, stdout, stderr } = await commandHere("replay", args, settings);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr.startsWith(message)).toBe(true);
   expect(stderr).toContain("Usage: npm run --silent replay -- --project <uuid> --since <time>");
   expect(stderr).not.toContain("    at ");

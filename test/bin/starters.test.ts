@@ -55,7 +55,7 @@ describe("a Node that cannot run TypeScript", () => {
     const ok = runNode([AS_OLD_NODE, "bin/token.ts", "--user", "alice"]);
     expect(ok).toEqual({ status: 0, stdout: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/), stderr: "" });
     const wrong = runNode([AS_OLD_NODE, join(bin, "token.ts"), "--usr"], { cwd: tmpdir() });
-    expect(wrong).toEqual({ status: 1, stdout: "", stderr: expect.stringMatching(/^Unknown option '--usr'\./) });
+    expect(wrong).toEqual({ status: 2, stdout: "", stderr: expect.stringMatching(/^Unknown option '--usr'\./) });
   });
 
   test.each([
@@ -152,7 +152,7 @@ test.each([
   ["vectors", "--check", "Unknown option '--check'."],
 ])("%s rejects %s and shows its usage", async (name, arg, message) => {
   const { code, stdout, stderr } = await commandHere(name, [arg], {});
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toMatch(/\nUsage: npm .*\n$/);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(/\nUsage: npm .*\nOptions and settings: npm .* --help\n$/);
   expect(stderr.split("\n")[0]).toBe(message);
 });

@@ -126,8 +126,13 @@ describe("a running service", () => {
   });
 
   test("ends with exit code 0 on Ctrl-C, also when the signal arrives twice at the same moment", async () => {
+    let stderr = "";
+    run.process.stderr?.on("data", (text) => {
+      stderr += text;
+    });
     run.process.kill("SIGINT");
     expect(await run.end("SIGINT")).toBe(0);
+    await eventually(() => expect(stderr).toMatch(/\nStopped\.\n$/));
   });
 });
 
