@@ -65,9 +65,14 @@ export async function startReceiver(): Promise<Receiver> {
   };
 }
 
-/** Starts a receiver before the tests of the file. It stops after them. */
-export function useReceiver(): Receiver {
+/** Starts a receiver before the tests of the file, or a new one before each test. It stops after them. */
+export function useReceiver(per: "file" | "test" = "file"): Receiver {
   const receiver = {} as Receiver;
-  beforeAll(async () => void Object.assign(receiver, await startReceiver()));
+  const start = async () => void Object.assign(receiver, await startReceiver());
+  if (per === "file") beforeAll(start);
+  else {
+    beforeEach(start);
+    afterEach(() => receiver.close());
+  }
   return receiver;
 }

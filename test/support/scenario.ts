@@ -58,6 +58,19 @@ export async function newScenario(
   };
 }
 
+/**
+ * Creates a scenario before each test.
+ * @param fields returns those of the webhook, then
+ */
+export function useScenario(
+  service: TestService,
+  fields: () => Parameters<typeof newScenario>[1] = () => ({}),
+): Scenario {
+  const scenario = {} as Scenario;
+  beforeEach(async () => void Object.assign(scenario, await newScenario(service, fields())));
+  return scenario;
+}
+
 /** Returns the status and error code of a response. Messages are not part of the API. */
 export const errorOf = ({ status, body }: Response) => ({ status, code: body?.error?.code });
 

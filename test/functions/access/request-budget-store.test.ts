@@ -8,14 +8,13 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../support/deliveries.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
-import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
+import { errorOf, newScenario, useScenario } from "../../support/scenario.ts";
 import { type Api, useService } from "../../support/service.ts";
 
 const service = useService();
-let scenario: Scenario;
 let failed: Delivery;
+const scenario = useScenario(service);
 beforeEach(async () => {
-  scenario = await newScenario(service);
   failed = await givenDelivery(scenario.webhook, { status: "failed" });
 });
 afterEach(async () => {

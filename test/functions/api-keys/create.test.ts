@@ -3,13 +3,9 @@ import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 /** Returns the content of all tables as text. */
 async function storedText(): Promise<string> {

@@ -4,14 +4,10 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
 import { errorOf } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterEach(restoreAws);
-afterAll(() => service.stop());
 
 type User = ReturnType<TestService["user"]>;
 

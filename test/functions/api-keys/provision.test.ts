@@ -1,12 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { handler as provision } from "../../../functions/api-keys/provision.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("creates a key with the same fields as a key that the user creates", async () => {
   const { api, userId } = service.user();

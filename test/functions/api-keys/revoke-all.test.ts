@@ -7,13 +7,9 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { failDynamo, interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { notifications } from "../../support/notifications.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 afterEach(restoreAws);
 
 type User = ReturnType<TestService["user"]>;

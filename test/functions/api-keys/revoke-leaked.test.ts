@@ -6,19 +6,17 @@ import { unknownApiKey } from "../../support/api-keys.ts";
 import { type AwsCall, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
-import { send, startTestService, type TestService } from "../../support/service.ts";
+import { send, type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
 const logged: object[] = [];
+const service = useService();
 beforeAll(async () => {
-  service = await startTestService();
   logSink.write = (_level, line) => void logged.push(line);
 });
 afterEach(() => {
   jest.useRealTimers();
   restoreAws();
 });
-afterAll(() => service.stop());
 
 type User = ReturnType<TestService["user"]>;
 

@@ -2,13 +2,9 @@ import { GetCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 type User = ReturnType<TestService["user"]>;
 

@@ -1,10 +1,6 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 type User = ReturnType<TestService["user"]>;
 

@@ -22,11 +22,11 @@ import {
 } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { watchLog } from "../../support/metrics.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Receiver, startReceiver, useReceiver } from "../../support/receiver.ts";
 
 /* One attempt: what it reads, the request, and what is recorded of the response. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 /** A second receiver: the new URL of a changed webhook, or the target of a redirect. */
 let next: Receiver | undefined;
 let webhook: Webhook;
@@ -34,7 +34,6 @@ let secret: string;
 let delivery: Delivery;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook, secret } = await givenWebhook({ url: receiver.url }));
   delivery = newDelivery(webhook);
 });

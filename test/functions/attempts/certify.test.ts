@@ -19,7 +19,7 @@ import {
   takeMessages,
 } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The certification by the slow sender: crashes, states that change meanwhile, and time. */
 
@@ -27,14 +27,13 @@ const allDone = { batchItemFailures: [] };
 const failed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
 const left = (ms: number) => ({ getRemainingTimeInMillis: () => ms });
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 let secret: string;
 let certification: Certification;
 let call: CertifyCall;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook, secret } = await givenWebhook({ url: receiver.url }));
   certification = createCertification(webhook.id, new Date(), randomBytes(16));
   await certifications.insert(certification);
@@ -45,7 +44,6 @@ afterEach(async () => {
   restoreAws();
   jest.useRealTimers();
   await takeMessages("slowDeliveries");
-  await receiver.close();
 });
 
 const stored = () => certifications.get(webhook.id, certification.id);

@@ -20,23 +20,21 @@ import {
   takeMessages,
 } from "../../support/deliveries.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* How attempts change the health of a webhook, and when they disable it. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 let delivery: Delivery;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
   delivery = newDelivery(webhook);
 });
 afterEach(async () => {
   delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");
-  await receiver.close();
 });
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).toISOString();

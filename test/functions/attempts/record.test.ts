@@ -31,22 +31,20 @@ import {
   wakeUpOf,
   workCall,
 } from "../../support/deliveries.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* Attempts whose first record fails. Nothing of them is written, so they are recorded later, without a second request. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
 });
 afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");
-  await receiver.close();
 });
 
 interface Road {

@@ -13,20 +13,18 @@ import {
   workCall,
 } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The sender of all that is not carried. Each kind of message has a test of its own: work, record, certify. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
 });
 afterEach(async () => {
   await takeMessages("slowDeliveries");
-  await receiver.close();
 });
 
 test("a receiver that hangs does not hold up the lines of others in its batch", async () => {

@@ -42,7 +42,7 @@ import {
 } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { metricsIn, watchLog } from "../../support/metrics.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The carried road: the message has the delivery, which has no row before its outcome. */
 
@@ -50,12 +50,11 @@ const allDone = { batchItemFailures: [] };
 const failed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 let delivery: Delivery;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
   delivery = newDelivery(webhook);
 });
@@ -63,7 +62,6 @@ afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
   await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
-  await receiver.close();
 });
 
 test("a success costs three reads, in one request, and one write, and leaves nothing in the backlog", async () => {

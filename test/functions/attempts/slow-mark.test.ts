@@ -14,13 +14,13 @@ import {
   takeMessages,
 } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The mark of slow receivers. */
 
 const hourAgo = () => new Date(Date.now() - 3_600_000).toISOString();
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 let waiting: http.ServerResponse[];
 const respond = () => waiting.splice(0).map((response) => response.end());
@@ -31,7 +31,6 @@ const webhookNow = async () => {
 };
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   waiting = [];
   receiver.respondWith((_, response) => void waiting.push(response));
   ({ webhook } = await givenWebhook({ url: receiver.url }));
@@ -39,7 +38,6 @@ beforeEach(async () => {
 afterEach(async () => {
   restoreAws();
   await takeMessages("slowDeliveries");
-  await receiver.close();
 });
 
 /** Counts the writes to webhooks from now on. */

@@ -45,17 +45,16 @@ import {
 import { eventually } from "../../support/eventually.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { metricsIn, watchLog } from "../../support/metrics.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The worker of a webhook, on a fake date. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 let clock: ReturnType<typeof fakeDate>;
 let sent: SentMessage[];
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   clock = fakeDate();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
   sent = watchMessages();
@@ -66,7 +65,6 @@ afterEach(async () => {
   jest.restoreAllMocks();
   delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");
-  await receiver.close();
 });
 
 const at = (seconds: number) => new Date(Date.now() + 1_000 * seconds);

@@ -13,16 +13,15 @@ import { logSink } from "../../../functions/platform/log.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
 const logged: string[] = [];
 /** The DynamoDB calls since the start of the test, and a hook that runs before each of them. */
 let commands: { name: string; input: object }[] = [];
 let beforeCommand: (name: string) => Promise<void> | void;
 
+const service = useService();
 beforeAll(async () => {
-  service = await startTestService();
   logSink.write = (level, line) => void logged.push(JSON.stringify({ level, ...line }));
   interceptDynamo(async ({ command, input }, send) => {
     commands.push({ name: command, input });
@@ -33,7 +32,6 @@ beforeAll(async () => {
 beforeEach(resetCalls);
 afterEach(() => void jest.useRealTimers());
 afterAll(restoreAws);
-afterAll(() => service.stop());
 
 function resetCalls(): void {
   commands = [];

@@ -4,23 +4,18 @@ import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Received, useReceiver } from "../../support/receiver.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
-import { errorOf, expectForbidden, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
+import { errorOf, expectForbidden, expectNotFound, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 /* The certification of receivers that verify well and badly, through the API and the sender. */
 
 const service = useService({ deliver: true });
-let receiver: Receiver;
-let scenario: Scenario;
-beforeEach(async () => {
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url, events: ["deploy.failed"] });
-});
-afterEach(async () => {
+const receiver = useReceiver("test");
+const scenario = useScenario(service, () => ({ url: receiver.url, events: ["deploy.failed"] }));
+afterEach(() => {
   restoreAws();
-  await receiver.close();
 });
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -3,19 +3,14 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOfUuid } from "../../../functions/platform/uuid.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { givenDelivery } from "../../support/deliveries.ts";
-import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let scenario: Scenario;
 let path: string;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 afterEach(restoreAws);
-beforeEach(async () => {
-  scenario = await newScenario(service);
+const scenario = useScenario(service);
+beforeEach(() => {
   path = `${scenario.path}/stats`;
 });
 

@@ -6,22 +6,13 @@ import type { AddressInfo } from "node:net";
 import type { Attempt, Delivery } from "../../../functions/deliveries/delivery.ts";
 import { attempt } from "../../support/attempts.ts";
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { errorOf, expectNotFound, useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let receiver: Receiver;
-let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
-beforeEach(async () => {
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url });
-});
-afterEach(() => receiver.close());
+const receiver = useReceiver("test");
+const service = useService();
+const scenario = useScenario(service, () => ({ url: receiver.url }));
 
 const pathOf = ({ id }: Pick<Delivery, "id">, webhook = scenario.path) => `${webhook}/deliveries/${id}`;
 const shown = async (delivery: Delivery) => (await scenario.api.get(pathOf(delivery))).body.data;

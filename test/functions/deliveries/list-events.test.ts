@@ -10,17 +10,13 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { eventOf } from "../../support/deliveries.ts";
 import { errorOf, invalidFieldsOf } from "../../support/scenario.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
 let user: ReturnType<TestService["user"]>;
 let api: Api;
 let projectId: string;
 let path: string;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 beforeEach(async () => {
   user = service.user();
   api = user.api;

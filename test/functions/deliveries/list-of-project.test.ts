@@ -3,20 +3,15 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
 import { restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
-import { newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
 // Filters, limits and cursors are those of the list of a webhook: see list.test.ts.
 
-let service: TestService;
-let scenario: Scenario;
 let path: string;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
-beforeEach(async () => {
-  scenario = await newScenario(service);
+const service = useService();
+const scenario = useScenario(service);
+beforeEach(() => {
   path = `/v1/projects/${scenario.projectId}/deliveries`;
 });
 

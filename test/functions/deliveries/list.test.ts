@@ -9,18 +9,13 @@ import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
-import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
+import { type Api, useService } from "../../support/service.ts";
 
-let service: TestService;
-let scenario: Scenario;
 let path: string;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
-beforeEach(async () => {
-  scenario = await newScenario(service);
+const service = useService();
+const scenario = useScenario(service);
+beforeEach(() => {
   path = `${scenario.path}/deliveries`;
 });
 

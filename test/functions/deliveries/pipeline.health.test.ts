@@ -1,26 +1,21 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
 /* A webhook fails, is disabled and recovers, observed through the API. */
 
-let service: TestService;
-let receiver: Receiver;
-let scenario: Scenario;
-beforeAll(async () => {
+const receiver = useReceiver("test");
+beforeAll(() => {
   process.env.RETRY_SCHEDULE = "0";
-  service = await startTestService({ deliver: true });
 });
-afterAll(() => service.stop());
-beforeEach(async () => {
+const service = useService({ deliver: true });
+const scenario = useScenario(service, () => ({ url: receiver.url }));
+beforeEach(() => {
   delete process.env.DISABLE_AFTER_SECONDS;
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url });
 });
-afterEach(() => receiver.close());
 
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const webhookNow = async () => (await scenario.api.get(scenario.path)).body.data;

@@ -3,19 +3,17 @@ import { interceptSqs, restoreAws, watchQueue } from "../../support/aws-calls.ts
 import { changeWebhook, eventOf, publish, rowsOf, takeMessages } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, useService } from "../../support/service.ts";
 
 /* From the events queue to the receiver: fan-out, send and sweep together. */
 
-let service: TestService;
 let api: Api;
 let projectId: string;
 let receivers: Receiver[];
-beforeAll(async () => {
+beforeAll(() => {
   process.env.RETRY_SCHEDULE = "0,0";
-  service = await startTestService({ deliver: true });
 });
-afterAll(() => service.stop());
+const service = useService({ deliver: true });
 beforeEach(async () => {
   const user = service.user();
   api = user.api;

@@ -8,20 +8,13 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { requestAgain } from "../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
 import { givenDelivery, placesOf, rowOf, rowsOf, takeDeliveryMessages } from "../../support/deliveries.ts";
-import { newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
 /* Recovery of many deliveries: upper bounds of a call, and concurrent changes. */
 
-let service: TestService;
-let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
-beforeEach(async () => {
-  scenario = await newScenario(service);
-});
+const service = useService();
+const scenario = useScenario(service);
 afterEach(async () => {
   restoreAws();
   jest.restoreAllMocks();

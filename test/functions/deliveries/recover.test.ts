@@ -13,32 +13,23 @@ import {
   wakeUpOf,
   workCall,
 } from "../../support/deliveries.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 import {
   errorOf,
   expectForbidden,
   expectNotFound,
   invalidFieldsOf,
   newScenario,
-  type Scenario,
+  useScenario,
 } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let receiver: Receiver;
-let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
-beforeEach(async () => {
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url });
-});
+const receiver = useReceiver("test");
+const service = useService();
+const scenario = useScenario(service, () => ({ url: receiver.url }));
 afterEach(async () => {
   restoreAws();
   await takeDeliveryMessages();
-  await receiver.close();
 });
 
 const start = Date.parse("2026-03-01T00:00:00.000Z");

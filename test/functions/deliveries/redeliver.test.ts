@@ -8,21 +8,15 @@ import { failDynamo, interceptDynamo, isCall, restoreAws } from "../../support/a
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook, placesOf, rowOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, expectForbidden, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { errorOf, expectForbidden, expectNotFound, useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let receiver: Receiver;
-let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService({ deliver: true });
-});
-afterAll(() => service.stop());
-beforeEach(async () => {
+const receiver = useReceiver("test");
+const service = useService({ deliver: true });
+const scenario = useScenario(service, () => ({ url: receiver.url }));
+beforeEach(() => {
   process.env.RETRY_SCHEDULE = "0,0";
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(() => {
   jest.useRealTimers();

@@ -4,29 +4,16 @@ import { type WebhookEventName, webhookEventNames } from "../../../functions/dep
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import {
-  expectForbidden,
-  expectNotFound,
-  invalidFieldsOf,
-  newScenario,
-  type Scenario,
-} from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { expectForbidden, expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let receiver: Receiver;
-let scenario: Scenario;
-beforeAll(async () => {
+const receiver = useReceiver("test");
+beforeAll(() => {
   process.env.RETRY_SCHEDULE = "0,0";
-  service = await startTestService({ deliver: true });
 });
-afterAll(() => service.stop());
-beforeEach(async () => {
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url, events: ["deploy.failed"] });
-});
-afterEach(() => receiver.close());
+const service = useService({ deliver: true });
+const scenario = useScenario(service, () => ({ url: receiver.url, events: ["deploy.failed"] }));
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

@@ -21,22 +21,17 @@ import {
   takeDeliveryMessages,
 } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { errorOf, newScenario, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
-let receiver: Receiver;
-let scenario: Scenario;
-beforeEach(async () => {
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url });
-});
+const receiver = useReceiver("test");
+const scenario = useScenario(service, () => ({ url: receiver.url }));
 afterEach(async () => {
   restoreAws();
   jest.useRealTimers();
   await takeDeliveryMessages();
-  await receiver.close();
 });
 
 /** Invokes a function with the grants of its row. */

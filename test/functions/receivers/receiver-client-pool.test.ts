@@ -3,11 +3,11 @@ import type http from "node:http";
 import net from "node:net";
 import { jest } from "@jest/globals";
 import { post } from "../../../functions/receivers/receiver-client-pool.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The client of a process that Lambda freezes between invocations. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 /** The client's port of each request: requests over one connection have the same. */
 let ports: (number | undefined)[];
 /** By how much the clock of the process is ahead. Grows from test to test, so that each starts with a long pause. */
@@ -18,15 +18,13 @@ beforeEach(async () => {
   lateMs += 3_600_000;
   const now = Date.now.bind(Date);
   jest.spyOn(Date, "now").mockImplementation(() => now() + lateMs);
-  receiver = await startReceiver();
   receiver.respondWith((_, response) => {
     ports.push(response.req.socket.remotePort);
     response.end("ok");
   });
 });
-afterEach(async () => {
+afterEach(() => {
   jest.restoreAllMocks();
-  await receiver.close();
 });
 
 const send = () => post(receiver.url, {}, "{}");

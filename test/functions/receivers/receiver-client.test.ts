@@ -10,17 +10,15 @@ import {
   DEFAULT_LIMITS,
   type ReceiverClient,
 } from "../../../functions/receivers/receiver-client.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let client: ReceiverClient;
 beforeEach(async () => {
-  receiver = await startReceiver();
   client = createReceiverClient(parseCidrs(["127.0.0.0/8", "::1/128"]));
 });
 afterEach(async () => {
   await client.close();
-  await receiver.close();
 });
 
 const post = (url = receiver.url, body = "{}") => client.post(url, {}, body);

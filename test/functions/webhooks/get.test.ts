@@ -1,13 +1,10 @@
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { changeWebhook } from "../../support/deliveries.ts";
-import { expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
+import { expectNotFound, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
-let scenario: Scenario;
-beforeEach(async () => {
-  scenario = await newScenario(service);
-});
+const scenario = useScenario(service);
 
 const health = { state: "new", since: null, last_success_at: null, last_error: null, next_probe_at: null };
 const changes = { created_by: expect.stringMatching(/^user-/), updated_by: null, secret_rotated_at: null };

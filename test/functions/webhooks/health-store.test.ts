@@ -12,17 +12,16 @@ import {
   prepareDeliveries,
   wakeUpOf,
 } from "../../support/deliveries.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The health of a webhook whose circuit is open: from its newest deliveries, and from what waits in its line. */
 
 const minutes = (count: number) => new Date(Date.now() + count * 60_000).toISOString();
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let webhook: Webhook;
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
-  receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
 });
 afterEach(() => {

@@ -3,25 +3,13 @@ import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { attempt } from "../../support/attempts.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeSecrets, findSecrets, givenWaiting } from "../../support/deliveries.ts";
-import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
-import {
-  errorOf,
-  expectForbidden,
-  expectNotFound,
-  invalidFieldsOf,
-  newScenario,
-  type Scenario,
-} from "../../support/scenario.ts";
+import { type Received, useReceiver } from "../../support/receiver.ts";
+import { errorOf, expectForbidden, expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
-let receiver: Receiver;
-let scenario: Scenario;
-beforeEach(async () => {
-  receiver = await startReceiver();
-  scenario = await newScenario(service, { url: receiver.url });
-});
-afterEach(() => receiver.close());
+const receiver = useReceiver("test");
+const scenario = useScenario(service, () => ({ url: receiver.url }));
 afterEach(restoreAws);
 
 const SECRET = /^whsec_[0-9a-f]{64}$/;

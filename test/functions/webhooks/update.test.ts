@@ -1,20 +1,10 @@
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { changeWebhook, givenDelivery, rowOf, takeDeliveryMessages } from "../../support/deliveries.ts";
-import {
-  errorOf,
-  expectForbidden,
-  expectNotFound,
-  invalidFieldsOf,
-  newScenario,
-  type Scenario,
-} from "../../support/scenario.ts";
+import { errorOf, expectForbidden, expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
-let scenario: Scenario;
-beforeEach(async () => {
-  scenario = await newScenario(service);
-});
+const scenario = useScenario(service);
 
 const change = (body: unknown) => scenario.api.patch(scenario.path, body);
 const shown = async () => (await scenario.api.get(scenario.path)).body.data;

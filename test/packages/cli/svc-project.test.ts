@@ -1,14 +1,10 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { type Environment, freshConfigHome, svc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* The project of commands without --project, and the commands that messages advise. */
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({});
-});
-afterAll(() => service.stop());
+const service = useService({});
 
 /** A member of two projects with one name. */
 async function newMember() {
