@@ -9,6 +9,9 @@ export interface ProjectRange {
   until?: string | undefined;
 }
 
+export const isWithin = ({ after = "", until }: ProjectRange, projectId: string): boolean =>
+  projectId > after && (until === undefined || projectId <= until);
+
 /** When the platform last changed a membership, and how. */
 export interface MemberVersion {
   /** As `memberName` returns it. */
@@ -62,6 +65,7 @@ export interface Difference {
  * @param version of the snapshot, as it is stored
  * @param versions of the memberships in the range that the platform has reported, by name: no others are removed
  * @param current the stored memberships of the snapshot, by name
+ * @param later the ranges of later snapshots: their projects stay as they are
  * @returns `changes` has the removals first, and an entry without a difference for a membership that has no version yet
  */
 export function differenceOf(
@@ -69,16 +73,21 @@ export function differenceOf(
   version: string,
   versions: Map<string, MemberVersion>,
   current: Map<string, MemberState>,
+  later: ProjectRange[] = [],
 ): { changes: MemberChange[]; difference: Difference; removesTooMany: boolean } {
   const named = new Set(snapshot.map(memberName));
   const reported = [...versions.values()].filter(({ removed }) => !removed);
-  const removed = reported.filter((each) => !named.has(each.member) && each.version <= version);
-  const changes: MemberChange[] = removed.map(refOf);
+  const isSettled = ({ project_id }: MemberRef) => later.some((range) => isWithin(range, project_id));
+  const removed = reported
+    .filter((each) => !named.has(each.member) && each.version <= version)
+    .map(refOf)
+    .filter((ref) => !isSettled(ref));
+  const changes: MemberChange[] = [...removed];
   const difference = { added: 0, changed: 0, removed: removed.length, unchanged: 0 };
   for (const { user_id, project_id, name, role } of snapshot) {
     const member = memberName({ user_id, project_id });
     const [stored, before, after] = [versions.get(member), current.get(member), { name, role }];
-    const isLater = stored !== undefined && stored.version > version;
+    const isLater = isSettled({ user_id, project_id }) || (stored !== undefined && stored.version > version);
     const hasVersion = stored !== undefined && !stored.removed;
     if (isLater || isSame(before, after)) difference.unchanged += 1;
     else if (before) difference.changed += 1;

@@ -37,12 +37,17 @@ const versionKey = (ref: MemberRef) => ({
   Key: { shard: ref.project_id.slice(-1), member: memberName(ref) },
 });
 
+/** When a change is no longer remembered, in epoch seconds. */
+const forgottenAt = (now: Date): number => Math.ceil(Date.parse(addSeconds(now, REMOVALS_KEPT_SECONDS)) / 1000);
+
 /** @param version undefined = the change is made now, and is never late */
 function versionUpdate(isRemoved: boolean, version: string | undefined, now: Date) {
   const isInOrder = when`attribute_not_exists(#version) OR #version <= ${version}`;
-  const delete_after = Math.ceil(Date.parse(addSeconds(now, REMOVALS_KEPT_SECONDS)) / 1000);
   return changing({
-    set: { version: version ?? now.toISOString(), ...(isRemoved && { removed: true, delete_after }) },
+    set: {
+      version: version ?? now.toISOString(),
+      ...(isRemoved && { removed: true, delete_after: forgottenAt(now) }),
+    },
     ...(!isRemoved && { remove: ["removed", "delete_after"] }),
     ...(version !== undefined && { when: isInOrder }),
   });
@@ -115,8 +120,12 @@ export async function removeMember(ref: MemberRef, version: string | undefined, 
   return false;
 }
 
-/** The shard of the snapshots that have a number. */
-const SNAPSHOTS = "snapshots";
+/** The shards of the snapshots that were applied, by version, and of the numbers of snapshots. */
+const [APPLIED, NUMBERS] = ["applied-snapshots", "snapshot-numbers"];
+const snapshotKey = (shard: string, member: string) => ({
+  TableName: tableName("memberVersions"),
+  Key: { shard, member },
+});
 
 /**
  * Returns the time of a snapshot that has a number: when the first call with this number began.
@@ -124,14 +133,9 @@ const SNAPSHOTS = "snapshots";
  */
 export async function timeOfSnapshot(number: number, now: Date): Promise<Date> {
   const member = String(number).padStart(16, "0");
-  const item = { TableName: tableName("memberVersions"), Key: { shard: SNAPSHOTS, member } };
-  const [next] = await readItems<MemberVersion>(
-    "memberVersions",
-    when`#shard = ${SNAPSHOTS} AND #member >= ${member}`,
-    {
-      Limit: 1,
-    },
-  );
+  const item = snapshotKey(NUMBERS, member);
+  const sinceThis = when`#shard = ${NUMBERS} AND #member >= ${member}`;
+  const [next] = await readItems<MemberVersion>("memberVersions", sinceThis, { Limit: 1 });
   if (next && next.member !== member) throw invalidField("version", "must be greater than that of an earlier snapshot");
   if (next) return new Date(next.version);
   await updateIf(item, changing({ set: { version: when`if_not_exists(#version, ${now.toISOString()})` } }));
@@ -139,6 +143,11 @@ export async function timeOfSnapshot(number: number, now: Date): Promise<Date> {
   const stored = await readItem<MemberVersion>(item);
   return stored ? new Date(stored.version) : now;
 }
+
+/** Returns the ranges of the snapshots later than a version that were applied. */
+export const appliedAfter = (version: string): Promise<ProjectRange[]> =>
+  // `$` follows the `#` of an entry.
+  readItems("memberVersions", when`#shard = ${APPLIED} AND #member > ${`${version}$`}`);
 
 /** Returns the versions of all memberships in a range that the platform has reported, by name. Strongly consistent. */
 export async function versionsIn({ after, until }: ProjectRange): Promise<Map<string, MemberVersion>> {
@@ -169,7 +178,14 @@ const CHANGES_PER_TRANSACTION = 25;
 const PARALLEL_TRANSACTIONS = 4;
 
 /** Makes the changes of a snapshot, except for memberships that a later change has changed meanwhile. */
-export async function applySnapshot(changes: MemberChange[], version: string, now: Date): Promise<void> {
+export async function applySnapshot(
+  changes: MemberChange[],
+  version: string,
+  range: ProjectRange,
+  now: Date,
+): Promise<void> {
+  const entry = snapshotKey(APPLIED, `${version}#${range.after ?? ""}#${range.until ?? ""}`);
+  await updateIf(entry, changing({ set: { ...range, delete_after: forgottenAt(now) } }));
   const batches = Array.from({ length: Math.ceil(changes.length / CHANGES_PER_TRANSACTION) }, (_, index) =>
     changes.slice(index * CHANGES_PER_TRANSACTION, (index + 1) * CHANGES_PER_TRANSACTION),
   );

@@ -4,6 +4,7 @@ import { invalidField, parse } from "../schema/input.ts";
 import {
   type Difference,
   differenceOf,
+  isWithin,
   memberName,
   REMOVALS_KEPT_SECONDS,
   storedVersion,
@@ -28,8 +29,7 @@ export async function handler(input: unknown): Promise<SyncResult> {
     throw invalidField("version", "must be at most 60 days ago: take a new snapshot");
   const seen = new Set<string>();
   for (const [index, member] of snapshot.entries()) {
-    const { after = "", until = member.project_id } = range;
-    if (member.project_id <= after || member.project_id > until)
+    if (!isWithin(range, member.project_id))
       throw invalidField(`members.${index}.project_id`, "is not between after and until");
     if (seen.has(memberName(member))) throw invalidField(`members.${index}`, "is in the list before");
     seen.add(memberName(member));
@@ -41,9 +41,10 @@ export async function handler(input: unknown): Promise<SyncResult> {
     version,
     versions,
     await members.membersOf(snapshot),
+    await members.appliedAfter(version),
   );
   const applied = !dry_run && (force || !removesTooMany);
-  if (applied) await members.applySnapshot(changes, version, now);
+  if (applied) await members.applySnapshot(changes, version, range, now);
   log.info("members compared", { version, ...range, ...difference, applied });
   return { ...difference, applied };
 }

@@ -112,7 +112,8 @@ test("removes neither service accounts nor members that the platform has not rep
   const { api, userId } = service.user();
   const Item = { ...memberOf(projectId, { user_id: userId }), created_at: now() };
   await dynamo().send(new PutCommand({ TableName: tableName("projects"), Item }));
-  expect(await sync([], { until: projectId, force: true })).toMatchObject({ applied: true });
+  const page = { after: `${projectId.slice(0, 24)}000000000000`, until: projectId };
+  expect(await sync([], { ...page, force: true })).toMatchObject({ applied: true });
   const statuses = [service.as(key), api].map(
     async (each) => (await each.get(`/v1/projects/${projectId}/webhooks`)).status,
   );
@@ -159,6 +160,17 @@ describe("the order of changes", () => {
     await expect(sync([member], number(2))).rejects.toThrow("version must be greater than that of an earlier snapshot");
     expect((await api.get("/v1/projects")).body.data).toEqual([]);
     expect(await sync([member], number(4))).toEqual({ ...none, added: 1, applied: true });
+  });
+
+  test("a snapshot changes nothing in projects that a later snapshot has covered, and is applied in the others", async () => {
+    const { ids, range } = givenProjects(2);
+    const [first, second = ""] = ids;
+    const [kept, added, other] = [memberOf(first), memberOf(first), memberOf(second)];
+    await sync([kept, memberOf(second)], { ...range, version: secondsAgo(60), force: true });
+    await sync([kept], { ...range, until: first, version: secondsAgo(30) });
+    const late = { ...range, version: secondsAgo(40), force: true };
+    expect(await sync([added, other], late)).toEqual({ added: 1, changed: 0, removed: 1, unchanged: 1, applied: true });
+    expect(await sync([kept, other], range)).toEqual({ ...none, unchanged: 2, applied: true });
   });
 
   test("an addition that arrives after a later removal is refused, and one without a version is made", async () => {
@@ -227,7 +239,7 @@ test("unchanged memberships cost reads only, one for a hundred", async () => {
   const counted = Object.fromEntries(
     [...Map.groupBy(calls, (each) => each)].map(([name, { length }]) => [name, length]),
   );
-  expect(counted).toEqual({ QueryCommand: 16, BatchGetItemCommand: 3 });
+  expect(counted).toEqual({ QueryCommand: 17, UpdateItemCommand: 1, BatchGetItemCommand: 3 });
 });
 
 const valid = memberOf("01930000-0000-7000-8000-00000000d301");
