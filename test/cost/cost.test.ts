@@ -119,7 +119,7 @@ test("the index limits failures only, and lines are slower than the senders", ()
   expect(names).toHaveLength(failedAttempts(units).length);
   const noIndex = unitsOf(Object.fromEntries(names.map((name) => [name, none])));
   expect(limitOf("partitions of the index", noIndex)).toBeGreaterThan(limitOf("partitions of the index"));
-  expect(limitOf("workers, 100 concurrent")).toBeLessThan(limitOf("senders, 200 concurrent, receivers respond"));
+  expect(limitOf("workers, 100 concurrent")).toBeLessThan(limitOf("senders, 300 concurrent, receivers respond"));
   // Fifty requests at once.
   expect(limitOf("one webhook whose receiver takes 15 s")).toBeCloseTo(50 / 15, 0);
   expect(limitOf("one webhook whose deliveries wait and")).toBeLessThan(250);
