@@ -14,7 +14,7 @@ import {
   type DisabledReason,
   inMode,
   MAX_WEBHOOKS_PER_PROJECT,
-  optional,
+  optionalFields,
   type Webhook,
   type WebhookPatch,
 } from "./webhook.ts";
@@ -53,7 +53,7 @@ export async function insert(
   seen?: { webhook_count?: number },
 ): Promise<void> {
   const { url, events } = webhook;
-  const details = { url: recognizable(url), ...optional(webhook), events, ...inMode(webhook) };
+  const details = { url: recognizable(url), ...optionalFields(webhook), events, ...inMode(webhook) };
   const limit = MAX_WEBHOOKS_PER_PROJECT;
   const onFull = (cause: ConditionsFailedError) => {
     if (cause.stored.counter?.suspended_at !== undefined) return projectSuspended(cause);

@@ -164,7 +164,7 @@ export function createWebhook(
 ): { webhook: Webhook; secret: string } {
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
   const created_at = now.toISOString();
-  const chosen = optional({ name, filter: filter ?? undefined });
+  const chosen = optionalFields({ name, filter: filter ?? undefined });
   const webhook = { id, project_id, url, ...chosen, events, created_at, ...inMode({ mode }) };
   return { webhook, secret: generateSecret(random) };
 }
@@ -183,7 +183,7 @@ export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): 
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
 /** Returns the fields of a webhook that only some have: its name and its filter. */
-export const optional = ({ name, filter }: { name?: string | undefined; filter?: EventFilter | undefined }) => ({
+export const optionalFields = ({ name, filter }: { name?: string | undefined; filter?: EventFilter | undefined }) => ({
   ...(name !== undefined && { name }),
   ...(filter !== undefined && { filter }),
 });
@@ -214,7 +214,7 @@ function listed(webhook: Webhook) {
     ...(suspended_at !== undefined && { suspended_at }),
     ...(last_certification && { last_certification }),
   };
-  return { ...fields, ...optional(webhook), ...inMode(webhook), ...present };
+  return { ...fields, ...optionalFields(webhook), ...inMode(webhook), ...present };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */
@@ -226,5 +226,5 @@ function detailed(webhook: Webhook) {
 /** Returns the fields of a new webhook, including its secret. */
 export function toCreated(webhook: Webhook, secret: string) {
   const { id, project_id, url, events, created_at } = webhook;
-  return { id, project_id, url, ...optional(webhook), secret, events, created_at, ...inMode(webhook) };
+  return { id, project_id, url, ...optionalFields(webhook), secret, events, created_at, ...inMode(webhook) };
 }

@@ -618,6 +618,13 @@ describe("diagnose", () => {
   } as unknown as DeliveryWithAttempts;
   test.each<[string, Parameters<typeof diagnose>[0], string, RegExp, RegExp]>([
     ["without deliveries", { webhook: base, deliveries: [] }, "new", /no deliveries/, /certify_webhook/],
+    [
+      "with a filter, and without deliveries",
+      { webhook: { ...base, filter: { environment: ["production"] } }, deliveries: [] },
+      "new",
+      /It has a filter: svc webhooks test-filter \S+ shows which events it receives/,
+      /certify_webhook/,
+    ],
     ["with nothing attempted", { webhook: base, deliveries: [pending] }, "new", /1 pending/, /certify_webhook/],
     [
       "with a failed test alone",

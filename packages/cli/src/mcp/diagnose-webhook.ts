@@ -64,9 +64,12 @@ export function diagnose({ webhook, deliveries, failing }: Inputs, isOffered: Is
   const isUntried = deliveries.every(({ attempt_count }) => attempt_count === 0);
   if (state === "new" || (isUntried && webhook.health.last_success_at === null)) {
     const happened = isUntried ? "was attempted" : "has succeeded";
+    const filtered = webhook.filter
+      ? ` It has a filter: svc webhooks test-filter ${webhook.id} shows which events it receives.`
+      : "";
     return {
       state: "new",
-      explanation: `No delivery of the webhook ${happened} yet. ${counts}${cause}`,
+      explanation: `No delivery of the webhook ${happened} yet.${filtered} ${counts}${cause}`,
       next_step: last?.next_step ?? `Look at the receiver: ${certify}.`,
     };
   }
