@@ -112,11 +112,20 @@ export async function webhooksOf(
   return (await api.listWebhooks(projectId)).map(({ id }) => ({ projectId, webhookId: id }));
 }
 
-/** How lists name the webhooks of a project, by id. Empty for a key that may not list them: ids are shown then. */
+/**
+ * How lists name the webhooks of a project, by id; those of one host by their URL without scheme. Empty for a key that may not
+ * list them: ids are shown then.
+ */
 export async function webhookLabels(api: Client, projectId: string): Promise<Map<string, string>> {
   try {
     const webhooks = await api.listWebhooks(projectId);
-    return new Map(webhooks.map((webhook) => [webhook.id, webhookLabel(webhook)]));
+    const labels = webhooks.map(webhookLabel);
+    const isShared = (label: string) => labels.filter((each) => each === label).length > 1;
+    const labelOf = (webhook: WebhookInList) => {
+      const label = webhookLabel(webhook);
+      return webhook.name === undefined && isShared(label) ? webhook.url.replace(/^https?:\/\//, "") : label;
+    };
+    return new Map(webhooks.map((webhook) => [webhook.id, labelOf(webhook)]));
   } catch (error) {
     if (error instanceof ApiError && error.code === "insufficient_permission") return new Map();
     throw error;

@@ -97,7 +97,7 @@ function Statistics({ stats }: { stats: WebhookStats }) {
   const { attempts, succeeded, success_rate, response_ms, by_event, by_error } = stats;
   return (
     <>
-      <p class="fine">{coverageOf(stats)} Test deliveries are not counted.</p>
+      <p class="fine">{coverageOf(stats)} Attempts of test deliveries are not counted.</p>
       <dl class="figures">
         <div>
           <dt>Attempts</dt>

@@ -107,7 +107,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         </EmptyState>
       )}
       {isReady && view === "webhooks" && webhooks.length > 0 && (
-        <Table columns={["Webhook", "Events", "Health", "Last 24 h", "Created"]}>
+        <Table columns={["Webhook", "Events", "Health", "Last 24 h", "Last success"]}>
           {webhooks.map((webhook) => (
             <tr key={webhook.id} class="linked">
               <td class="strong breaks">
@@ -126,8 +126,12 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
               <td>
                 <ListSparkline stats={stats.get(webhook.id)} />
               </td>
-              <td data-label="created">
-                <Time at={webhook.created_at} />
+              <td data-label="last success">
+                {webhook.health.last_success_at === null ? (
+                  <span class="fine">none recently</span>
+                ) : (
+                  <Time at={webhook.health.last_success_at} />
+                )}
               </td>
             </tr>
           ))}

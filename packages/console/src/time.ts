@@ -14,8 +14,9 @@ export function approximate(seconds: number, whole = Math.floor): string {
   return `${whole(seconds / DAY)} d`;
 }
 
-/** Formats a period in two units: `42 s`, `5 min 3 s`, `3 h 20 min`. @param ms zero or more */
+/** Formats a period in two units: `42 s`, `5 min 3 s`, `3 h 20 min`; below a second: `42 ms`. @param ms zero or more */
 export function elapsed(ms: number): string {
+  if (ms < 1000) return duration(ms);
   const seconds = Math.floor(ms / 1000);
   if (seconds < MINUTE) return `${seconds} s`;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ${seconds % MINUTE} s`;

@@ -937,6 +937,10 @@ describe("deliveries", () => {
       const withKey = await svcHere(command, { env: { ...env, SVC_API_KEY: key } });
       expect(withKey).toMatchObject({ code: 0, stdout: expect.stringMatching(` ${webhook.id}\\b`) });
     }
+    const urls = ["a", "b"].map((name) => `${receiver.url}/${name}`);
+    for (const url of urls) await api.post(`${path((await newWebhook(["deploy.failed"], url)).id)}/test`);
+    const { stdout } = await svcHere(["deliveries", "list"], { env });
+    for (const url of urls) expect(stdout).toContain(` ${url.replace("http://", "")} `);
   });
 
   test("list reads pages of all webhooks of the project up to --limit, newest first", async () => {

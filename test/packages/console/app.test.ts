@@ -316,6 +316,19 @@ describe("a certification", () => {
   });
 });
 
+test("a list of webhooks has the last success of each", async () => {
+  const health = { ...webhook.health, last_success_at: new Date(now - 120_000).toISOString() };
+  respond("GET webhooks", () =>
+    json([
+      { ...webhook, health },
+      { ...webhook, id: "w-2" },
+    ]),
+  );
+  await start(`#/projects/${projectId}`);
+  await shows("2 min ago");
+  expect(textOf().match(/2 min ago|none recently/g)).toEqual(["2 min ago", "none recently"]);
+});
+
 test("the deliveries of a project without webhooks say that it needs one", async () => {
   respond("GET webhooks", () => json([]));
   await start(`#/projects/${projectId}/deliveries`);

@@ -12,7 +12,7 @@ import { mergePages } from "../../../packages/console/src/delivery-pages.ts";
 import * as permissions from "../../../packages/console/src/permissions.ts";
 import { routeOf } from "../../../packages/console/src/route.ts";
 import { filesOf, type SnippetLanguage, snippetLanguages, snippets } from "../../../packages/console/src/snippets.ts";
-import { countdown, duration, relative } from "../../../packages/console/src/time.ts";
+import { countdown, duration, elapsed, relative } from "../../../packages/console/src/time.ts";
 import * as vocabulary from "../../../packages/console/src/vocabulary.ts";
 import { needs } from "../../support/optional-program.ts";
 
@@ -127,6 +127,16 @@ test.each([
 });
 
 const now = Date.parse("2026-11-21T12:00:00Z");
+
+test.each([
+  [0, "0 ms"],
+  [999, "999 ms"],
+  [42_500, "42 s"],
+  [303_000, "5 min 3 s"],
+  [12_000_000, "3 h 20 min"],
+])("formats a period of %i ms as %j", (ms, text) => {
+  expect(elapsed(ms)).toBe(text);
+});
 
 test.each([
   [0, "now"],
