@@ -220,7 +220,7 @@ describe("trace", () => {
       ),
     });
     expect(trace("at x (other.js:1:2)", "auth/authorizer")).toMatchObject({
-      status: 1,
+      status: 2,
       stderr: expect.stringMatching(
         /^Standard input has no index\.js:<line>:<column>\.\nUsage: npm run --silent trace/,
       ),
