@@ -176,10 +176,11 @@ export async function importsOf(hashes: string[]): Promise<Map<string, string>> 
   );
 }
 
-/** Returns the number of keys of a user, which counts towards the limit. */
-export async function countOf(user_id: string): Promise<number> {
-  const { key, attribute } = counterOf(user_id);
-  return Number((await readItem(key))?.[attribute] ?? 0);
+/** Returns the number of keys of each of these users that has some, which counts towards the limit. */
+export async function countsOf(userIds: string[]): Promise<Map<string, number>> {
+  const keys = userIds.map((user_id) => counterOf(user_id).key.Key);
+  const counters = await readMany<{ user_id: string; key_count: number }>("userApiKeys", keys);
+  return new Map(counters.map(({ user_id, key_count }) => [user_id, key_count]));
 }
 
 /**

@@ -38,7 +38,7 @@ export async function handler(input: unknown): Promise<ImportResult> {
     });
   }
 
-  const store = dry_run ? dryStore() : apiKeys.insertImported;
+  const store = dry_run ? await dryStore(added) : apiKeys.insertImported;
   const isStored = async (batch: NewRow[]): Promise<boolean> => {
     if (!(await store(batch))) return false;
     for (const { values, row } of batch) known.set(values.hash, row);
@@ -100,11 +100,11 @@ function requireSame(known: string | undefined, row: string): void {
 }
 
 /** Returns the store of a dry run, which enforces the limit of keys per user and stores nothing. */
-function dryStore(): typeof apiKeys.insertImported {
-  const counts = new Map<string, number>();
+async function dryStore(added: NewRow[]): Promise<typeof apiKeys.insertImported> {
+  const counts = await apiKeys.countsOf([...new Set(added.map(({ apiKey }) => apiKey.user_id))]);
   return async (keys) => {
     for (const { apiKey } of keys) {
-      const count = counts.get(apiKey.user_id) ?? (await apiKeys.countOf(apiKey.user_id));
+      const count = counts.get(apiKey.user_id) ?? 0;
       if (count >= MAX_KEYS_PER_USER) throw apiKeys.limitReached();
       counts.set(apiKey.user_id, count + 1);
     }

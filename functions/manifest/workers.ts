@@ -241,7 +241,7 @@ export const workers = [
     uses: {
       tables: {
         apiKeys: ["BatchGetItem", "PutItem"],
-        userApiKeys: ["GetItem", "PutItem", "UpdateItem"],
+        userApiKeys: ["BatchGetItem", "PutItem", "UpdateItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
       },
