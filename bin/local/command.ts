@@ -9,8 +9,8 @@ export class UsageError extends Error {
 }
 
 interface Option {
-  /** Placeholder of the value: `<id>`. */
-  value: string;
+  /** Placeholder of the value: `<id>`; absent = a flag, whose value is `true`. */
+  value?: string;
   about: string;
   isRequired?: true;
   /** Used when the option is absent. */
@@ -77,20 +77,17 @@ function readArguments<Accepted extends Options>(
 ): { values: ValuesOf<Accepted>; words: string[] } {
   const rows = Object.entries<Option>(program.options ?? {});
   const values: Record<string, string | undefined> = {};
-  const parsed = parse(
-    withAttachedNegatives(args),
-    rows.map(([name]) => name),
-    program.words !== undefined,
-  );
+  const parsed = parse(withAttachedNegatives(args), rows, program.words !== undefined);
   for (const [name, { isRequired, fallback }] of rows) {
-    values[name] = parsed.values[name] ?? fallback;
+    values[name] = parsed.values[name]?.toString() ?? fallback;
     if (isRequired && !values[name]) throw new UsageError(`--${name} is missing.`);
   }
   return { values: values as ValuesOf<Accepted>, words: parsed.positionals };
 }
 
-function parse(args: string[], names: string[], allowPositionals: boolean) {
-  const options = Object.fromEntries(names.map((name) => [name, { type: "string" as const }]));
+function parse(args: string[], rows: [string, Option][], allowPositionals: boolean) {
+  const typeOf = ({ value }: Option) => (value === undefined ? ("boolean" as const) : ("string" as const));
+  const options = Object.fromEntries(rows.map(([name, option]) => [name, { type: typeOf(option) }]));
   try {
     return parseArgs({ args, options, strict: true, allowPositionals });
   } catch (error) {
@@ -112,17 +109,20 @@ function withAttachedNegatives(args: readonly string[]): string[] {
 }
 
 function usageOf({ name, words, options = {} as Options }: Program<Options>): string {
-  const parts = Object.entries(options).map(([option, { value, isRequired }]) =>
-    isRequired ? `--${option} ${value}` : `[--${option} ${value}]`,
+  const parts = Object.entries(options).map(([option, row]) =>
+    row.isRequired ? usageOfOption(option, row) : `[${usageOfOption(option, row)}]`,
   );
   const args = [...(words === undefined ? [] : [words]), ...parts];
   return args.length === 0 ? name : `${name} -- ${args.join(" ")}`;
 }
 
+const usageOfOption = (name: string, { value }: Option): string =>
+  value === undefined ? `--${name}` : `--${name} ${value}`;
+
 function helpPage(program: Program<Options>): string {
   const { about, options = {}, settings = [], examples } = program;
   const optionRows = Object.entries(options).map(([name, option]) => [
-    `--${name} ${option.value}`,
+    usageOfOption(name, option),
     `${option.about}${note(option)}`,
   ]);
   const section = (title: string, rows: string[][]) => (rows.length === 0 ? [] : ["", `${title}:`, ...aligned(rows)]);

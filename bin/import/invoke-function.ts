@@ -1,0 +1,55 @@
+import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
+import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
+import { bundleFolder, constructId, stackName } from "../../lib/names.ts";
+import { notRunning } from "../local/connect.ts";
+import { findRunning } from "../local/running-service.ts";
+import { readSettings, setFunctionDefaults } from "../local/settings.ts";
+import { StartError } from "../local/start-error.ts";
+
+/** Longer than the timeout of the functions. */
+const REQUEST_TIMEOUT_MS = 70_000;
+
+/**
+ * Returns a function that invokes one of a stage, which it finds by the outputs of the stack, or of the local run.
+ * @param file its path below `functions/`
+ * @param stage undefined = the local run at AWS_ENDPOINT_URL_LAMBDA, by default the one with this data directory
+ * @throws StartError when there is no such stage or local run
+ */
+export async function functionOf(
+  file: string,
+  stage: string | undefined,
+): Promise<(payload: object) => Promise<unknown>> {
+  const endpoint = stage === undefined ? await localEndpoint() : undefined;
+  const FunctionName = stage === undefined ? bundleFolder(file) : await nameOnStage(file, stage);
+  const requestHandler = { requestTimeout: REQUEST_TIMEOUT_MS, throwOnRequestTimeout: true };
+  const client = new LambdaClient({ requestHandler, ...(endpoint !== undefined && { endpoint }) });
+  return async (payload) => {
+    const input = { FunctionName, Payload: JSON.stringify(payload) };
+    const { FunctionError, Payload } = await client.send(new InvokeCommand(input));
+    const result: unknown = JSON.parse(Payload?.transformToString() || "null");
+    if (FunctionError !== undefined) throw new Error(String(Object(result).errorMessage ?? FunctionError));
+    return result;
+  };
+}
+
+async function localEndpoint(): Promise<string> {
+  const settings = readSettings();
+  setFunctionDefaults(settings);
+  const endpoint = process.env.AWS_ENDPOINT_URL_LAMBDA || (await findRunning(settings.dataDir))?.baseUrl;
+  if (endpoint === undefined) throw notRunning(settings);
+  return endpoint;
+}
+
+async function nameOnStage(file: string, stage: string): Promise<string> {
+  const StackName = stackName({ name: stage });
+  const output = `${constructId(file)}FunctionName`;
+  try {
+    const { Stacks: [stack] = [] } = await new CloudFormationClient().send(new DescribeStacksCommand({ StackName }));
+    const name = stack?.Outputs?.find(({ OutputKey }) => OutputKey === output)?.OutputValue;
+    if (name !== undefined) return name;
+  } catch (error) {
+    const advice = "Check the stage, AWS_PROFILE and AWS_REGION.";
+    throw new StartError(`The stack ${StackName} cannot be read: ${(error as Error).message}. ${advice}`);
+  }
+  throw new StartError(`The stack ${StackName} has no output ${output}. Deploy this version to the stage first.`);
+}
