@@ -26,8 +26,8 @@ const eventsOption = () => namesOption("--events <names...>", "the events to rec
 
 const filterOption = (about: string) => new Option("--filter <field=value...>", about);
 const filterHelp = `
-A filter: a deployment event is sent if its data has, in each field, one of the values. * at the end of a value stands for any
-rest: --filter environment=production 'branch=release/*' branch=main`;
+A filter: a deployment event is sent if its data has, in each field, one of the values. * at the end of a value stands for any rest:
+  --filter environment=production 'branch=release/*' branch=main`;
 
 /** Reads the words of the option; an empty one stands for no filter. @throws CommandError for another text */
 function filterOf(words: string[] | undefined): { filter?: EventFilter | null } {
