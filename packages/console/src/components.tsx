@@ -327,8 +327,11 @@ export function Field(props: FieldProps) {
 /** The API's message about one field. */
 function problemAt(error: Error | undefined, path: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  return error.details.find((detail) => detail.path === path || detail.path.startsWith(`${path}.`))?.message;
+  return error.details.find((detail) => isAbout(detail.path, path))?.message;
 }
+
+/** Returns whether the path of a detail is that of a field, or of a part of it. */
+export const isAbout = (path: string, field: string): boolean => path === field || path.startsWith(`${field}.`);
 
 interface RadioGroupProps<Value extends string> {
   legend: string;

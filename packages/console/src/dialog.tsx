@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
-import { CopyButton, ErrorMessage } from "./components.tsx";
+import { CopyButton, ErrorMessage, isAbout } from "./components.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { type Action, useAction } from "./use-action.ts";
 
@@ -80,7 +80,8 @@ export function FormDialog({
 }: FormDialogProps) {
   const { error } = action;
   const problems = error instanceof ApiError ? error.details : [];
-  const isShownAbove = problems.length > 0 && problems.every(({ path }) => fields.includes(path));
+  const isShownAbove =
+    problems.length > 0 && problems.every(({ path }) => fields.some((field) => isAbout(path, field)));
   return (
     <Dialog title={title} onClose={onClose}>
       <form

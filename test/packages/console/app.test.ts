@@ -354,6 +354,10 @@ test("an error about a field is shown once, at the field, and others in full", a
   await click("Create webhook");
   await shows(message);
   expect([textOf().split(message).length, textsOf("alert")]).toEqual([2, [expect.stringContaining("that is marked")]]);
+  path = "filter.branch";
+  await click("Create webhook");
+  await until(() => textsOf("alert").length === 1 && textOf().split(message).length === 2);
+  expect(textsOf("alert")).toEqual([expect.stringContaining("that is marked")]);
   path = "events.0";
   await click("Create webhook");
   await shows("validation_error");
