@@ -15,7 +15,7 @@ import { send, startTestService, type TestService } from "../support/service.ts"
 /* Events are delivered and users call the API while a fifth of all calls to DynamoDB and SQS fails. */
 
 const SHARE = 0.2;
-const EVENTS = 50;
+const EVENTS = 30;
 const allQueues = Object.keys(queues) as QueueKey[];
 
 let service: TestService;
@@ -133,7 +133,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     ];
 
     faults = injectFaults(20_260_102, SHARE, reach);
-    const requests = Array.from({ length: 15 }, () => calls).flat();
+    const requests = Array.from({ length: 10 }, () => calls).flat();
     const responses = await inParallel([...requests.entries()], 10, ([index, [method, callPath, body]]) => {
       const authorization = `Bearer ${credentials[index % 3 === 0 ? 1 : 0]}`;
       const headers = { authorization, ...(body && { "content-type": "application/json" }) };
