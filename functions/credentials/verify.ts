@@ -95,7 +95,8 @@ async function verify(
   try {
     const { token, project_id, permission = "none" } = readEntry();
     const credential = readCredential({ authorization: [`Bearer ${token}`] });
-    if (credential === undefined) throw invalidField("token", "is not a bearer token");
+    // Spaces around it would be further forms of one token, each with a place in the caches of other services.
+    if (credential?.token !== token) throw invalidField("token", "is not a bearer token");
     const identity = await identityOf(credential, project_id);
     const access = project_id === undefined ? "user" : "viewer";
     const params: Record<string, string> = project_id === undefined ? {} : { project_id };

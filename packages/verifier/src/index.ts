@@ -119,7 +119,9 @@ export class Verifier {
    * @param token without `Bearer`
    * @throws VerificationUnavailableError when neither the cache nor the service has a result
    */
-  async verify(token: string, { permission, projectId }: Question = {}): Promise<Verification> {
+  async verify(token: string, { permission, projectId: givenId }: Question = {}): Promise<Verification> {
+    // Otherwise the many spellings of one id would displace other results.
+    const projectId = givenId?.toLowerCase();
     this.#usedAt = now();
     if (!this.#isFollowing && !this.#isClosed) void this.#follow();
     // A result is cached for the whole question: the service knows the permissions, and which names are mistyped.
@@ -183,7 +185,7 @@ export class Verifier {
     if (oldest !== undefined && this.#cache.size >= this.#options.maxEntries) this.#cache.delete(oldest);
     this.#cache.set(key, {
       result,
-      names: [user_id, key_id, projectId?.toLowerCase(), ...(project_ids ?? [])].filter(isText),
+      names: [user_id, key_id, projectId, ...(project_ids ?? [])].filter(isText),
       askedAt,
       expiresAt: expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at),
     });

@@ -243,6 +243,8 @@ test("returns the results in the order of the credentials, malformed ones includ
     { token: 5 },
     { token: "" },
     { token: "two words" },
+    { token: ` ${token}` },
+    { token: `${token} ` },
     { token: "tök" },
     { token: [token] },
     { token, project_id: "shop" },

@@ -177,6 +177,13 @@ describe("a result", () => {
   });
 });
 
+test("the spellings of a project id share one result", async () => {
+  const { key, projectId } = await givenKey();
+  const { cached, verifier, verificationsOf } = givenVerifier({ maxStaleSeconds: 5_000 });
+  await cached(key, { projectId });
+  expect(await verificationsOf(() => verifier.verify(key, { projectId: projectId.toUpperCase() }))).toBe(0);
+});
+
 describe("a revocation", () => {
   type Given = Awaited<ReturnType<typeof givenKey>>;
   const rolled = (overlap_seconds: number) => (given: Given) =>
