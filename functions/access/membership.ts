@@ -39,7 +39,7 @@ const snapshotRule = "must be an ISO 8601 time with a time zone, or a whole numb
 
 /** Input of the platform that has all members of a range of projects. */
 export const snapshotInput = fields({
-  version: z.union([isoTime, z.int().check(z.nonnegative())], orRequired(snapshotRule)),
+  version: z.union([isoTime, z.int(snapshotRule).check(z.nonnegative(snapshotRule))], orRequired(snapshotRule)),
   members: z
     .array(fields({ ...membership, role }), orRequired("must be an array"))
     .check(z.maxLength(MAX_MEMBERS, `must have at most ${MAX_MEMBERS} entries`)),

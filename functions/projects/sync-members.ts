@@ -23,6 +23,8 @@ export type SyncResult = Difference & { applied: boolean };
  */
 export async function handler(input: unknown): Promise<SyncResult> {
   const { version: given, members: snapshot, dry_run = true, force = false, ...range } = parse(snapshotInput, input);
+  if (range.after && range.until && range.until < range.after)
+    throw invalidField("until", "must not be less than after");
   const now = new Date();
   const takenAt = typeof given === "number" ? await members.timeOfSnapshot(given, now) : given;
   if (now.getTime() - takenAt.getTime() > REMOVALS_KEPT_SECONDS * 1000)

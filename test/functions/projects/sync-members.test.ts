@@ -250,6 +250,8 @@ test.each([
     { version: "2" },
     "version must be an ISO 8601 time with a time zone, or",
   ],
+  ["a negative version", { version: -1 }, "version must be an ISO 8601 time with a time zone, or"],
+  ["a version that a double cannot hold", { version: 1e300 }, "version must be an ISO 8601 time with a time zone, or"],
   ["a version in the future", { version: "2999-01-01T00:00:00Z" }, "version must not be in the future"],
   ["a version of 61 days ago", { version: secondsAgo(61 * 86_400) }, "version must be at most 60 days ago"],
   ["no list", { members: {} }, "members must be an array"],
@@ -260,6 +262,11 @@ test.each([
   ["a member twice", { members: [valid, valid] }, "members.1 is in the list before"],
   ["a member before its page", { after: valid.project_id }, "members.0.project_id is not between after and until"],
   ["a member after its page", { until: valid.project_id.replace("d", "c") }, "members.0.project_id is not between"],
+  [
+    "a page that ends before it begins",
+    { members: [], after: valid.project_id, until: valid.project_id.replace("d", "c") },
+    "until must not be less than after",
+  ],
   ["a text as force", { force: "yes" }, "force must be true or false"],
   ["an unknown field", { pages: 2 }, "pages is not a known field"],
 ])("throws validation_error for %s, and changes nothing", async (_title, fields, message) => {
