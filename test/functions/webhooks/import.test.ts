@@ -99,6 +99,15 @@ test("the same row again changes nothing, also after the webhook was renamed, di
   expect(await listed()).toEqual(before);
 });
 
+test("null is the same as an absent field", async () => {
+  const nulls = { name: null, filter: null, enabled: null, mode: null };
+  expect(await importAll([row(nulls)])).toEqual(result(1));
+  expect(await importAll([row()])).toEqual(result(0, 1));
+  const [webhook] = await listed();
+  expect(webhook).toMatchObject({ enabled: true });
+  expect(Object.keys(webhook)).not.toEqual(expect.arrayContaining([expect.stringMatching(/^(name|filter|mode)$/)]));
+});
+
 test("a row with the URL of a webhook, and another secret or other events, is refused and changes nothing", async () => {
   await importAll([row()]);
   const before = await listed();
