@@ -14,8 +14,8 @@ Rows that are refused are listed with their lines, and the exit code is 1. An im
 from its beginning: what is there already is unchanged.`,
   words: "keys|webhooks|members <file.ndjson>",
   options: {
-    apply: { about: "import; without it, nothing is changed" },
-    "dry-run": { about: "change nothing, which is the default" },
+    "dry-run": { about: "check the rows and change nothing, which is the default of members" },
+    apply: { about: "of members: make the changes" },
     version: { value: "<time>", about: "of members: when the snapshot was taken, or its number" },
     force: { about: "of members: also remove more than a tenth of a page" },
     stage: {
@@ -29,8 +29,8 @@ from its beginning: what is there already is unchanged.`,
     { name: "AWS_ENDPOINT_URL_LAMBDA", about: "address of the local run (default: the one with this DATA_DIR)" },
   ],
   examples: [
-    "npm run --silent import -- keys keys.ndjson",
-    "npm run --silent import -- keys keys.ndjson --apply --stage prod",
+    "npm run --silent import -- keys keys.ndjson --dry-run",
+    "npm run --silent import -- keys keys.ndjson --stage prod",
     "npm run --silent import -- members members.ndjson --version 2026-01-31T02:00:00Z --apply",
   ],
 } as const;
@@ -65,6 +65,8 @@ export async function main(): Promise<void> {
       throw new UsageError("Pass keys, webhooks or members, and one file.");
     if (apply && dryRun) throw new UsageError("Pass --apply or --dry-run, not both.");
     const isSnapshot = kind === "members";
+    // As of the functions: only a snapshot removes something.
+    const isDryRun = dryRun !== undefined || (isSnapshot && !apply);
     if (isSnapshot !== (version !== undefined))
       throw new UsageError("--version is required for members, and only for these.");
     if (force && !isSnapshot) throw new UsageError("--force is for members only.");
@@ -72,12 +74,12 @@ export async function main(): Promise<void> {
     const totals = new Totals(row.counts);
     const send = async ({ rows, lines, ...range }: Batch) => {
       const snapshot = { ...range, version: /^\d+$/.test(version ?? "") ? Number(version) : version };
-      const input = { [row.rows]: rows, dry_run: !apply, ...snapshot, ...(force && { force: true }) };
+      const input = { [row.rows]: rows, dry_run: isDryRun, ...snapshot, ...(force && { force: true }) };
       const result = await invoke(input).catch((error: Error) => {
         const message = error.message.slice(0, MAX_ERROR_CHARACTERS);
         throw new StartError(`lines ${lines[0]} to ${lines.at(-1)}: ${message}`);
       });
-      totals.add(functionResult.parse(result), lines, apply !== undefined);
+      totals.add(functionResult.parse(result), lines, !isDryRun);
     };
     // A page of a file that is out of order would remove the members in a later line: the whole file is checked first.
     if (isSnapshot) for await (const _ of memberPagesOf(file));
@@ -92,7 +94,8 @@ export async function main(): Promise<void> {
         `${totals.summary()}, then stopped at ${error.message}\nCorrect it, and repeat the command.`,
       );
     });
-    return totals.summary() + (apply ? "" : "\nNothing was changed. Pass --apply to import.");
+    const advice = isSnapshot ? "Pass --apply to make these changes." : "Leave --dry-run out to import.";
+    return totals.summary() + (isDryRun ? `\nNothing was changed. ${advice}` : "");
   });
 }
 

@@ -47,27 +47,30 @@ const keyRow = (key: string, fields: object = {}) => ({
   ...fields,
 });
 const statusWith = async (key = "") => (await get("/v1/projects", key)).status;
-const nothing = "Nothing was changed. Pass --apply to import.\n";
+const nothing = (advice: string) => `Nothing was changed. ${advice}\n`;
 
 describe("keys", () => {
-  test("are checked unless --apply is passed, and are unchanged when the file is imported again", async () => {
+  test("are only checked with --dry-run, and are unchanged when the file is imported again", async () => {
     const keys = Array.from({ length: 1_001 }, () => keyOf(randomUUID()));
     const file = fileOf(keys.map((key) => keyRow(key)));
-    const dry = { code: 0, stdout: `1001 rows: 1001 imported, 0 unchanged, 0 refused\n${nothing}`, stderr: "" };
-    expect(await run("keys", file)).toEqual(dry);
+    const dry = {
+      code: 0,
+      stdout: `1001 rows: 1001 imported, 0 unchanged, 0 refused\n${nothing("Leave --dry-run out to import.")}`,
+      stderr: "",
+    };
     expect(await run("keys", file, "--dry-run")).toEqual(dry);
     expect(await statusWith(keys[0])).toBe(401);
     const imported = { ...dry, stdout: "1001 rows: 1001 imported, 0 unchanged, 0 refused\n" };
-    expect(await run("keys", file, "--apply")).toEqual(imported);
+    expect(await run("keys", file)).toEqual(imported);
     expect(await Promise.all([keys[0], keys.at(-1)].map(statusWith))).toEqual([200, 200]);
     const again = { ...dry, stdout: "1001 rows: 0 imported, 1001 unchanged, 0 refused\n" };
-    expect(await run("keys", file, "--apply")).toEqual(again);
+    expect(await run("keys", file)).toEqual(again);
   });
 
   test("that are refused are listed with their lines, which count empty ones, and the exit code is 1", async () => {
     const [first, last] = [keyOf(randomUUID()), keyOf(randomUUID())];
     const file = fileOf([keyRow(first), "", '{"hash":', keyRow("x", { key_prefix: "\u001b[2Jx" }), keyRow(last), ""]);
-    const { code, stdout, stderr } = await run("keys", file, "--apply");
+    const { code, stdout, stderr } = await run("keys", file);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "4 rows: 2 imported, 0 unchanged, 2 refused\n" });
     expect(stderr.split("\n")).toEqual([
       "line 3: the row must be a JSON object",
@@ -81,7 +84,7 @@ describe("keys", () => {
 test("webhooks are imported with their secrets", async () => {
   const secret = "the secret of the receiver";
   const row = { project_id: local.projectId, url: "https://example.com/hook", events: ["deploy.failed"], secret };
-  const { code, stdout } = await run("webhooks", fileOf([row]), "--apply");
+  const { code, stdout } = await run("webhooks", fileOf([row]));
   expect({ code, stdout }).toEqual({ code: 0, stdout: "1 row: 1 imported, 0 unchanged, 0 refused\n" });
   const { data } = (await get(`/v1/projects/${local.projectId}/webhooks`, local.token)).body;
   expect(data).toMatchObject([{ url: row.url }]);
@@ -119,7 +122,7 @@ describe("members", () => {
     );
     expect(await sync(ofTwo)).toMatchObject({
       code: 0,
-      stdout: `3001 rows: 0 added, 0 changed, 1501 removed, 3001 unchanged\n${nothing}`,
+      stdout: `3001 rows: 0 added, 0 changed, 1501 removed, 3001 unchanged\n${nothing("Pass --apply to make these changes.")}`,
     });
     expect(await sync(ofTwo, "--apply", "--force")).toMatchObject({
       code: 0,
@@ -216,7 +219,7 @@ test("a stage is found by the outputs of its stack", async () => {
     ...{ AWS_ENDPOINT_URL_CLOUDFORMATION: url, AWS_ENDPOINT_URL_LAMBDA: url },
     ...{ AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "x", AWS_SECRET_ACCESS_KEY: "x" },
   };
-  const args = ["keys", fileOf([keyRow("acme_1")]), "--apply", "--stage"];
+  const args = ["keys", fileOf([keyRow("acme_1")]), "--stage"];
   expect(await commandHere("import", [...args, "prod"], settings)).toMatchObject({ code: 0, stderr: "" });
   expect(requests.at(-1)).toMatch(
     /^POST \/2015-03-31\/functions\/import-1A2B\/invocations \{"keys":\[.*"dry_run":false\}$/,
@@ -228,7 +231,7 @@ test("a stage is found by the outputs of its stack", async () => {
 test("an import that is interrupted by kill -9 of the service ends with the same keys when it is repeated", async () => {
   const keys = Array.from({ length: 6_000 }, (_, index) => keyOf(`${index}-${randomUUID()}`));
   const file = fileOf(keys.map((key) => keyRow(key)));
-  const program = startProgram(["bin/import.ts", "keys", file, "--apply"], settings);
+  const program = startProgram(["bin/import.ts", "keys", file], settings);
   let stderr = "";
   program.stderr.setEncoding("utf8").on("data", (part: string) => {
     stderr += part;
@@ -241,7 +244,7 @@ test("an import that is interrupted by kill -9 of the service ends with the same
     /^\d+ rows: \d+ imported, 0 unchanged, 0 refused, then stopped at lines \d+ to \d+: .*\nCorrect it/,
   );
   local = await startLocalRun(settings);
-  const { code, stdout } = await run("keys", file, "--apply");
+  const { code, stdout } = await run("keys", file);
   const [, imported, unchanged] = /^6000 rows: (\d+) imported, (\d+) unchanged, 0 refused\n$/.exec(stdout) ?? [];
   expect([code, Number(imported) + Number(unchanged)]).toEqual([0, 6_000]);
   expect(Number(unchanged)).toBeGreaterThan(0);
