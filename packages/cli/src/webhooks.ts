@@ -97,7 +97,8 @@ export function addWebhooks(program: Command): void {
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       print(json ? jsonText(created) : created.secret);
-      const steps = ["test", "certify"].map((step) => `  svc webhooks ${step} ${created.id} --project ${projectId}`);
+      const verbs = mode === "shadow" ? ["certify", "update --mode live"] : ["test", "certify"];
+      const steps = verbs.map((verb) => `  svc webhooks ${verb} ${created.id} --project ${projectId}`);
       note(["Then, before the first deployment:", ...steps].join("\n"));
     });
 

@@ -289,19 +289,21 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
 
 /** Leads from a new webhook to its first delivery. Shown until it was called, and for the rest of the session that created it. */
 function FirstSteps({ webhook }: { webhook: Webhook }) {
-  const { id, project_id, enabled, health, last_certification } = webhook;
+  const { id, project_id, enabled, health, mode, last_certification } = webhook;
   const isNew = revealedSecrets.has(id) || (health.last_success_at === null && health.last_error === null);
   if (!isNew || !enabled) return null;
   return (
     <ol class="first-steps" aria-label="From new to live">
-      <li class={health.last_success_at === null ? undefined : "done"}>
-        <strong>Send test</strong>: does the receiver accept a delivery?
-      </li>
+      {mode !== "shadow" && (
+        <li class={health.last_success_at === null ? undefined : "done"}>
+          <strong>Send test</strong>: does the receiver accept a delivery?
+        </li>
+      )}
       <li class={last_certification?.passed ? "done" : undefined}>
         <a href={certificationHref(project_id, id)}>Certify</a>: does it reject what is forged?
       </li>
       <li>
-        <strong>Live</strong>: the events of deployments arrive by themselves.
+        <strong>{mode === "shadow" ? "Go live" : "Live"}</strong>: the events of deployments arrive by themselves.
       </li>
     </ol>
   );

@@ -271,8 +271,11 @@ describe("keys", () => {
 
   test("create and update --mode set the mode, and test says that nothing is sent in shadow mode", async () => {
     const args = ["webhooks", "create", receiver.url, "--events", "deploy.failed", "--mode", "shadow", "--json"];
-    const { id, mode } = json(await svcHere(args, { env, showsSecret: true }));
+    const created = await svcHere(args, { env, showsSecret: true });
+    const { id, mode } = json(created);
     expect(mode).toBe("shadow");
+    // A test delivery would not be sent.
+    expect(created.stderr.match(/svc webhooks \S+/g)).toEqual(["svc webhooks certify", "svc webhooks update"]);
     expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/ shadow +deploy.failed/);
     const tested = await svcHere(["webhooks", "test", id], { env });
     expect(tested).toMatchObject({ code: 1, stdout: expect.stringMatching(/^shadowed /) });

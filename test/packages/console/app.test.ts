@@ -382,6 +382,7 @@ describe("deliveries", () => {
     await start(`${hash}/deliveries/${id}`);
     await shows("webhook-signature: v1,abc=");
     expect(textOf()).toContain("Shadow mode: deliveries are signed and logged, and not sent.");
+    expect(textOf()).not.toContain("does the receiver accept a delivery?");
     await click("Go live");
     await shows("Webhook switched to live.");
     expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ mode: "live" }]);

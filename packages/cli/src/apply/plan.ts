@@ -81,7 +81,8 @@ function changesOf({ name, events, filter, enabled }: DeclaredWebhook, webhook: 
 export const isChange = ({ action }: Change): boolean => action !== "unchanged" && action !== "keep";
 
 /**
- * @throws CommandError when a declared webhook would be enabled and its receiver has not passed its last certification
+ * @throws CommandError when a declared webhook would be enabled and its receiver has not passed its last certification.
+ * In shadow mode nothing is sent, so that none is required.
  */
 export function requireCertified(plan: Change[], projectId: string): void {
   const steps = plan.flatMap((change) => {
@@ -90,9 +91,10 @@ export function requireCertified(plan: Change[], projectId: string): void {
       return enabled === false ? [] : `Declare ${url} with enabled: false first, to certify it before it gets events.`;
     }
     if (change.action !== "update" && change.action !== "unchanged") return [];
-    const { id, enabled, last_certification } = change.webhook;
+    const { id, enabled, mode, last_certification } = change.webhook;
     const isEnabled = change.action === "update" && change.changes.enabled ? change.changes.enabled.to : enabled;
-    return isEnabled && !last_certification?.passed ? `svc webhooks certify ${id} --project ${projectId}` : [];
+    const isSent = isEnabled && mode !== "shadow";
+    return isSent && !last_certification?.passed ? `svc webhooks certify ${id} --project ${projectId}` : [];
   });
   if (steps.length === 0) return;
   const message = "Nothing was changed: receivers of the file are not certified.";

@@ -228,6 +228,7 @@ describe("certifications that are required", () => {
       [declared(a), declared(b, { enabled: false })],
       [webhook("w-1", a, { enabled: false }), webhook("w-2", b)],
     ],
+    ["a webhook in shadow mode", [declared(a)], [webhook("w-1", a, { mode: "shadow" })]],
     ["a webhook that is deleted", [], [webhook("w-1", a)]],
   ])("are not missing of %s", (_, file, existing) => {
     expect(check(file, existing)).not.toThrow();
