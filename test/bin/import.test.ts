@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { jest } from "@jest/globals";
 import { demoUser } from "../../bin/local/demo-user.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { closeAfterFile } from "../support/cleanup.ts";
@@ -79,6 +80,23 @@ describe("keys", () => {
     ]);
     expect(await Promise.all([first, last].map(statusWith))).toEqual([200, 200]);
   });
+});
+
+test("the progress is shown on a terminal only", async () => {
+  const file = fileOf(Array.from({ length: 1_500 }, (_, index) => keyRow(keyOf(`${index}`))));
+  const written: string[] = [];
+  const write = jest.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  const { isTTY } = process.stderr;
+  try {
+    for (const isTerminal of [false, true]) {
+      process.stderr.isTTY = isTerminal;
+      await run("keys", file);
+      expect(written).toEqual(isTerminal ? [expect.stringMatching(/^\r(1000|500) rows$/), "\r1500 rows", "\r"] : []);
+    }
+  } finally {
+    process.stderr.isTTY = isTTY;
+    write.mockRestore();
+  }
 });
 
 test("webhooks are imported with their secrets", async () => {
