@@ -228,7 +228,8 @@ export const keysOf = new Map<Scheme, MistakeRow<KeyChange>[]>([
       "The key is the whole secret as text.": fromText,
       "The key is the part after whsec_ as text, not decoded.": (secret) => fromText(part(secret)),
       "The key is the part after whsec_ decoded as hex.": (secret) => fromHex(part(secret)),
-      "The key is the whole secret, including whsec_, decoded as base64.": fromBase64,
+      "The key is the whole secret, including whsec_, decoded as base64.": (secret) =>
+        secret.startsWith("whsec_") ? fromBase64(secret) : fromText(secret),
     }),
   ],
 ]);
