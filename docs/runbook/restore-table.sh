@@ -94,7 +94,7 @@ protect() {
   local attribute=
   case ${TABLE#"$STACK-"} in
     deliveries | events | request-budgets | audit-events | idempotency-keys | revocations) attribute=expires_at ;;
-    api-keys) attribute=delete_after ;;
+    api-keys | member-versions) attribute=delete_after ;;
   esac
   if [ -n "$attribute" ]; then
     aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification "Enabled=true,AttributeName=$attribute" > /dev/null || return
