@@ -16,7 +16,7 @@ const { limitSeconds } = texts;
 export type BenchName = keyof typeof limitSeconds;
 const names = Object.keys(limitSeconds) as BenchName[];
 /** They take minutes, or install packages, and run only when they are named. */
-const namedOnly: readonly BenchName[] = ["kills", "clone"];
+const namedOnly: readonly BenchName[] = ["kills", "cutover", "clone"];
 
 const usage = `Usage: npm run bench [-- <name>...]
 

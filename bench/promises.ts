@@ -7,7 +7,7 @@ import { type BenchName, inLine, runBench } from "./index.ts";
 
 const usage = `Usage: npm run promises [-- [--write] [--suite] <name>...]
 
-Measures the promises of docs/promises.md, or the named ones, in less than 25 minutes on two cores.
+Measures the promises of docs/promises.md, or the named ones, in about half an hour on two cores.
 Prints a line for each: promise <name> <value> <bound> ok|MISS
   --write   writes the figures into docs/promises.md
   --suite   also runs the test suite and measures its CPU time, which takes another eight minutes
@@ -38,6 +38,7 @@ const neighbours = {
 export const promises: readonly Promised[] = [
   { name: "nothing-lost", bench: "kills", target: "events lost" },
   { name: "repeats-per-kill", bench: "kills", target: "requests repeated per kill" },
+  { name: "import-cutover", bench: "cutover", target: "lost, sent in shadow mode, or rejected" },
   { name: "request-price", bench: "cost", target: "request with a key, $ per million" },
   { name: "delivery-price", bench: "cost", target: "delivery, 1 webhook per event, $ per million" },
   { name: "delivery-price-of-ten", bench: "cost", target: "delivery, 10 webhooks per event, $ per million" },
@@ -76,7 +77,7 @@ export const promises: readonly Promised[] = [
 const root = join(import.meta.dirname, "..");
 const documentFile = join(root, "docs/promises.md");
 /** A promise that is not measured by then is reported as not measured. The suite has a limit of its own. */
-const MAX_ALL_MS = 1_500_000;
+const MAX_ALL_MS = 1_900_000;
 const MAX_SUITE_MS = 1_200_000;
 const MAX_SUITE_CPU_SECONDS = 900;
 

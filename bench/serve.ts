@@ -50,7 +50,11 @@ const deploymentOf = (body: string): string => /"deployment_id":"([^"]+)"/.exec(
 /** Verifies the standard signature, and our own header if it is present. */
 function verify({ headers, url }: http.IncomingMessage, body: string, secret: string): void {
   try {
-    new Webhook(secret).verify(body, headers as Record<string, string>);
+    // An imported secret is itself the key.
+    const webhook = secret.startsWith("whsec_")
+      ? new Webhook(secret)
+      : new Webhook(Buffer.from(secret), { format: "raw" });
+    webhook.verify(body, headers as Record<string, string>);
     const signature = headers["x-service-signature"];
     const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
     if (signature !== undefined && signature !== expected) throw new Error(`X-Service-Signature is ${signature}`);

@@ -29,25 +29,26 @@ describe("the setting LEGACY_SIGNATURE_HEADER", () => {
   });
 
   const until = "2027-01-31";
-  test.each<[string, unknown, string]>([
-    ["is not JSON", "X-Acme-Signature", "It is not JSON."],
-    ["has no name", { until }, "name must be the name of a header"],
-    ["has no date", { name: "X-Acme-Signature" }, "until must be a date or a time"],
-    ["is null", "null", "name must be the name of a header"],
-    ["has a name with a space", { name: "X Acme", until }, "name must be the name of a header"],
-    ["has a name with a line break", { name: "X-Acme\r\nX-Other", until }, "name must be the name of a header"],
-    ["has an empty name", { name: "", until }, "name must be the name of a header"],
-    ["names a header of deliveries", { name: "x-service-signature", until }, "none of HTTP or of this service"],
-    ["names one of Standard Webhooks", { name: "Webhook-Signature", until }, "none of HTTP or of this service"],
-    ["names one of HTTP", { name: "Content-Length", until }, "none of HTTP or of this service"],
-    ["names that of a host", { name: "HOST", until }, "none of HTTP or of this service"],
-    ["has a date that is none", { name: "X-Acme-Signature", until: "tomorrow" }, "until must be a date or a time"],
-    ["has a 13th month", { name: "X-Acme-Signature", until: "2027-13-01" }, "until must be a date or a time"],
-    ["has a time without a zone", { name: "X-A", until: "2027-01-31T09:30:00" }, "until must be a date or a time"],
-  ])("is rejected when it %s", (_, value, message) => {
+  test.each<[string, unknown]>([
+    ["is not JSON", "X-Acme-Signature"],
+    ["is null", "null"],
+    ["has no name", { until }],
+    ["has no date", { name: "X-Acme-Signature" }],
+    ["has a name with a space", { name: "X Acme", until }],
+    ["has a name with a line break", { name: "X-Acme\r\nX-Other", until }],
+    ["has an empty name", { name: "", until }],
+    ["names a header of deliveries", { name: "x-service-signature", until }],
+    ["names one of Standard Webhooks", { name: "Webhook-Signature", until }],
+    ["names one of HTTP", { name: "Content-Length", until }],
+    ["names that of a host", { name: "HOST", until }],
+    ["has a date that is none", { name: "X-Acme-Signature", until: "tomorrow" }],
+    ["has a 13th month", { name: "X-Acme-Signature", until: "2027-13-01" }],
+    ["has a time without a zone", { name: "X-A", until: "2027-01-31T09:30:00" }],
+  ])("is rejected with its rules when it %s", (_, value) => {
     set(value);
-    expect(legacySignatureHeader).toThrow(message);
-    expect(legacySignatureHeader).toThrow("LEGACY_SIGNATURE_HEADER cannot be used.");
+    const rules =
+      /^LEGACY_SIGNATURE_HEADER must be JSON .* Its name must be the name of a header .* Its until must be a date or a time/;
+    expect(legacySignatureHeader).toThrow(rules);
   });
 });
 
