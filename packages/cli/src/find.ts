@@ -2,7 +2,7 @@ import type { Client, Delivery, DeliveryQuery, Project, WebhookInList, WebhookRe
 import { ApiError } from "../../client/src/errors.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { printable } from "./terminal.ts";
-import { webhookLabel } from "./webhook-view.ts";
+import { webhookLabel, withoutScheme } from "./webhook-view.ts";
 
 /* Finds the project, webhook or delivery that an argument identifies. */
 
@@ -123,7 +123,7 @@ export async function webhookLabels(api: Client, projectId: string): Promise<Map
     const isShared = (label: string) => labels.filter((each) => each === label).length > 1;
     const labelOf = (webhook: WebhookInList) => {
       const label = webhookLabel(webhook);
-      return webhook.name === undefined && isShared(label) ? webhook.url.replace(/^https?:\/\//, "") : label;
+      return webhook.name === undefined && isShared(label) ? withoutScheme(webhook.url) : label;
     };
     return new Map(webhooks.map((webhook) => [webhook.id, labelOf(webhook)]));
   } catch (error) {

@@ -69,12 +69,13 @@ export function keyTable(keys: ApiKey[]): string {
   const columns: [title: string, cell: (key: ApiKey) => string, isShown?: boolean][] = [
     ["id", ({ id }) => id],
     ["name", ({ name }) => name],
-    ["key", ({ key_prefix }) => `${key_prefix}…`],
     ["permissions", ({ permissions }) => permissions?.join(", ") ?? "all", keys.some((key) => key.permissions)],
     ["projects", ({ project_ids }) => project_ids?.join(", ") ?? "all", keys.some((key) => key.project_ids)],
     ["expires", ({ expires_at }) => relativeTime(expires_at ?? null), keys.some((key) => key.expires_at)],
     ["last used", ({ last_used_at }) => relativeTime(last_used_at)],
     ["from", ({ last_used_ip }) => last_used_ip ?? "", keys.some((key) => key.last_used_ip)],
+    // Less important than what it may do: a narrow terminal does not show the last columns.
+    ["key", ({ key_prefix }) => `${key_prefix}…`],
     ["created", ({ created_at }) => relativeTime(created_at)],
   ];
   const shown = columns.filter(([, , isShown = true]) => isShown);

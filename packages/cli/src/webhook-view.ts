@@ -14,6 +14,8 @@ const styleByState: Record<WebhookHealth["state"], Style> = {
   disabled: "red",
 };
 
+export const withoutScheme = (url: string): string => url.replace(/^https?:\/\//, "");
+
 /** How lists name a webhook: by its name, or the host of its URL. */
 export const webhookLabel = ({ name, url }: Pick<WebhookInList, "name" | "url">): string => name ?? new URL(url).host;
 

@@ -20,7 +20,7 @@ import { namesOption } from "./names-option.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print, printable } from "./terminal.ts";
-import { certificationCell, stateCell, statsPage, webhookPage } from "./webhook-view.ts";
+import { certificationCell, stateCell, statsPage, webhookPage, withoutScheme } from "./webhook-view.ts";
 
 const eventsOption = () => namesOption("--events <names...>", "the events to receive", webhookEventNames);
 
@@ -117,14 +117,15 @@ export function addWebhooks(program: Command): void {
       const hasCertified = list.some(({ last_certification }) => last_certification !== undefined);
       const rows = list.map((webhook) => [
         webhook.id,
-        ...(hasNames ? [webhook.name ?? ""] : []),
-        webhook.url,
         stateCell(webhook),
+        ...(hasNames ? [webhook.name ?? withoutScheme(webhook.url)] : []),
+        webhook.url,
         ...(hasCertified ? [certificationCell(webhook)] : []),
         webhook.events.join(" "),
         relativeTime(webhook.created_at),
       ]);
-      const columns = ["id", ...(hasNames ? ["name"] : []), "url", "state", ...(hasCertified ? ["certified"] : [])];
+      // The most important first, because a narrow terminal does not show the last ones.
+      const columns = ["id", "state", ...(hasNames ? ["webhook"] : []), "url", ...(hasCertified ? ["certified"] : [])];
       print(table([...columns, "events", "created"], rows));
     });
 

@@ -276,7 +276,7 @@ describe("keys", () => {
     expect(mode).toBe("shadow");
     // A test delivery would not be sent.
     expect(created.stderr.match(/svc webhooks \S+/g)).toEqual(["svc webhooks certify", "svc webhooks update"]);
-    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/ shadow +deploy.failed/);
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/ shadow +http\S+ +deploy.failed/);
     const tested = await svcHere(["webhooks", "test", id], { env });
     expect(tested).toMatchObject({ code: 1, stdout: expect.stringMatching(/^shadowed /) });
     expect(tested.stderr).toContain("Not sent: the webhook is in shadow mode.");
@@ -302,7 +302,7 @@ describe("keys", () => {
     const listed = await svcHere(["keys", "list", "--json"], { env: session() });
     expect(json(listed)).toEqual(data);
     const { stdout } = await svcHere(["keys", "list"], { env: session() });
-    expect(stdout).toMatch(/^ID +NAME +KEY +LAST USED +CREATED\n/);
+    expect(stdout).toMatch(/^ID +NAME +LAST USED +KEY +CREATED\n/);
     expect(stdout).toContain(`${key.slice(0, 12)}…`);
   });
 
@@ -333,7 +333,7 @@ describe("keys", () => {
     expect(Date.parse(shown.expires_at) - Date.now()).toBeGreaterThan(89 * 86_400_000);
     expect(shown.project_count).toBeNull();
     const list = await svcHere(["keys", "list", "--last-use"], { env: session() });
-    expect(list.stdout).toMatch(/^ID +NAME +KEY +PERMISSIONS +PROJECTS +EXPIRES +LAST USED +FROM +CREATED\n/);
+    expect(list.stdout).toMatch(/^ID +NAME +PERMISSIONS +PROJECTS +EXPIRES +LAST USED +FROM +KEY +CREATED\n/);
     expect(list.stdout).toContain("deliveries:read, webhooks:read");
     const { code, stderr } = await svcHere(["login", "--base-url", service.baseUrl, "--with-token"], {
       env: { XDG_CONFIG_HOME: freshConfigHome() },
@@ -637,12 +637,12 @@ describe("webhooks", () => {
   test('create and update --name set the name, which list and show have and "" removes', async () => {
     const args = ["webhooks", "create", receiver.url, "--events", "deploy.failed", "--name", "Chat", "--json"];
     const { id } = json(await svcHere(args, { env, showsSecret: true }));
-    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(new RegExp(`^${id} +Chat +http`, "m"));
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(new RegExp(`^${id} +new +Chat +http`, "m"));
     await svcHere(["webhooks", "update", id, "--name", "Shop"], { env });
     expect((await svcHere(["webhooks", "show", id], { env })).stdout).toMatch(/^name +Shop$/m);
     const unnamed = json(await svcHere(["webhooks", "update", id, "--name", "", "--json"], { env }));
     expect(unnamed).not.toHaveProperty("name");
-    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/^ID +URL/);
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/^ID +STATE +URL/);
   });
 
   test("create --json prints the data of the API, and --events accepts several values", async () => {
