@@ -303,7 +303,7 @@ test("why_is_this_webhook_failing names the state, the cause and the next step",
   expect(structured(await call("why_is_this_webhook_failing", { webhook_id: webhookId })).state).toBe("disabled");
 });
 
-test("certify_webhook returns the report of the receiver", async () => {
+test("certify_webhook returns the report of the receiver, and list_webhooks its result", async () => {
   const { id, secret } = (await api.post(hooks(), { url: receiver.url, events: ["deploy.failed"] })).body.data;
   receiver.respondWith(({ body, headers }, response) => {
     let status = 200;
@@ -323,6 +323,9 @@ test("certify_webhook returns the report of the receiver", async () => {
     "cut_body",
   ]);
   for (const { fix } of failed) expect(fix).toContain("respond with 401");
+  const { webhooks } = structured(await call("list_webhooks"));
+  const last_certification = expect.objectContaining({ id: certification.id, passed: false });
+  expect(webhooks).toContainEqual(expect.objectContaining({ id, last_certification }));
 });
 
 test("the report of a certification does not contain the target of a redirect, which the receiver chooses", () => {
