@@ -23,7 +23,9 @@ async function* linesOf(file: string): AsyncGenerator<{ line: number; row: unkno
   try {
     for await (const text of (await open(file)).readLines()) {
       line += 1;
-      if (text.trim() !== "") yield { line, row: parsed(text) };
+      // Also without the byte order mark that exports from Windows begin with.
+      const trimmed = text.trim();
+      if (trimmed !== "") yield { line, row: parsed(trimmed) };
     }
   } catch (error) {
     throw new StartError(`line ${line + 1}: The file cannot be read: ${(error as Error).message}.`);

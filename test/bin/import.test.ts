@@ -99,10 +99,10 @@ test("the progress is shown on a terminal only", async () => {
   }
 });
 
-test("webhooks are imported with their secrets", async () => {
+test("webhooks are imported with their secrets, also from a file with a byte order mark", async () => {
   const secret = "the secret of the receiver";
   const row = { project_id: local.projectId, url: "https://example.com/hook", events: ["deploy.failed"], secret };
-  const { code, stdout } = await run("webhooks", fileOf([row]));
+  const { code, stdout } = await run("webhooks", fileOf([`\ufeff${JSON.stringify(row)}`]));
   expect({ code, stdout }).toEqual({ code: 0, stdout: "1 row: 1 imported, 0 unchanged, 0 refused\n" });
   const { data } = (await get(`/v1/projects/${local.projectId}/webhooks`, local.token)).body;
   expect(data).toMatchObject([{ url: row.url }]);
