@@ -190,6 +190,12 @@ test.each(openRows)(
   },
 );
 
+/** One authorizer decides for all rows: every credential is sent to the first row of each access, and these to the others. */
+const sentToAllRows = ["an expired JWT", "a JWT with another secret", "a deleted API key"];
+const isFirstOfAccess = (row: EndpointRow) => row === closedRows.find(({ access }) => access === row.access);
+const badCredentialsFor = (row: EndpointRow) =>
+  badCredentials.filter(([title]) => isFirstOfAccess(row) || sentToAllRows.includes(title));
+
 describe.each(closedRows)("$method $path", (row) => {
   test("accepts a JWT, and an API key and its previous secret unless the access is `session` or `admin_session`", async () => {
     const [jwt, ...keys] = [
@@ -208,20 +214,20 @@ describe.each(closedRows)("$method $path", (row) => {
     const missing = await call(row, {});
     expectError(missing, 401, "unauthorized");
     expect(missing.headers.get("www-authenticate")).toBe('Bearer realm="api"');
-    for (const [title, authorization] of noCredentials) {
+    for (const [title, authorization] of isFirstOfAccess(row) ? noCredentials : []) {
       const response = await call(row, { authorization });
       expect({ title, outcome: outcomeOf(response) }).toEqual({ title, outcome: "401 unauthorized" });
       expectError(response, 401, "unauthorized");
     }
     const ofInvalidKeys: object[] = [];
-    for (const [title, code, token] of badCredentials) {
+    for (const [title, code, token] of badCredentialsFor(row)) {
       const response = await call(row, bearer(token()));
       expect({ title, outcome: outcomeOf(response) }).toEqual({ title, outcome: `401 ${code}` });
       expectError(response, 401, code);
       expect(response.headers.get("www-authenticate")).toBe('Bearer realm="api", error="invalid_token"');
       if (code === "invalid_api_key") ofInvalidKeys.push(withoutRequestId(response));
     }
-    expect(ofInvalidKeys.length).toBeGreaterThan(3);
+    expect(ofInvalidKeys.length).toBeGreaterThan(isFirstOfAccess(row) ? 3 : 0);
     expect(ofInvalidKeys).toEqual(ofInvalidKeys.map(() => ofInvalidKeys[0]));
   });
 
