@@ -12,7 +12,6 @@ import { failureState } from "./circuit-breaker.ts";
 import { projectSuspended } from "./suspension.ts";
 import {
   type DisabledReason,
-  inMode,
   MAX_WEBHOOKS_PER_PROJECT,
   optionalFields,
   type Webhook,
@@ -53,7 +52,7 @@ export async function insert(
   seen?: { webhook_count?: number },
 ): Promise<void> {
   const { url, events } = webhook;
-  const details = { url: recognizable(url), ...optionalFields(webhook), events, ...inMode(webhook) };
+  const details = { url: recognizable(url), ...optionalFields(webhook), events };
   const limit = MAX_WEBHOOKS_PER_PROJECT;
   const onFull = (cause: ConditionsFailedError) => {
     if (cause.stored.counter?.suspended_at !== undefined) return projectSuspended(cause);
@@ -156,7 +155,7 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
       name: name ?? undefined,
       events,
       filter: filter ?? undefined,
-      ...inMode(patch),
+      ...(mode === "shadow" && { mode }),
       ...(enabled === false && {
         disabled_at: before.disabled_at ?? at,
         disabled_reason: before.disabled_reason ?? ("manual" satisfies DisabledReason),

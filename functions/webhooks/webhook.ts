@@ -166,8 +166,8 @@ export function createWebhook(
 ): { webhook: Webhook; secret: string } {
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
   const created_at = now.toISOString();
-  const chosen = optionalFields({ name, filter: filter ?? undefined });
-  const webhook = { id, project_id, url, ...chosen, events, created_at, ...inMode({ mode }) };
+  const chosen = optionalFields({ name, filter: filter ?? undefined, mode });
+  const webhook = { id, project_id, url, ...chosen, events, created_at };
   return { webhook, secret: generateSecret(random) };
 }
 
@@ -185,14 +185,14 @@ export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): 
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
-/** Returns the fields of a webhook that only some have: its name and its filter. */
-export const optionalFields = ({ name, filter }: { name?: string | undefined; filter?: EventFilter | undefined }) => ({
+/** Returns the fields of a webhook that only some have: its name, its filter, and its mode if it is not live. */
+export const optionalFields = ({
+  name,
+  filter,
+  mode,
+}: Pick<WebhookInput, "name" | "mode"> & Pick<Webhook, "filter">) => ({
   ...(name !== undefined && { name }),
   ...(filter !== undefined && { filter }),
-});
-
-/** Returns the mode of a webhook as a field, if it is not live. */
-export const inMode = ({ mode }: { mode?: (typeof webhookModes)[number] | undefined }) => ({
   ...(mode === "shadow" && { mode }),
 });
 
@@ -217,7 +217,7 @@ function listed(webhook: Webhook) {
     ...(suspended_at !== undefined && { suspended_at }),
     ...(last_certification && { last_certification }),
   };
-  return { ...fields, ...optionalFields(webhook), ...inMode(webhook), ...present };
+  return { ...fields, ...optionalFields(webhook), ...present };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */
@@ -229,5 +229,5 @@ function detailed(webhook: Webhook) {
 /** Returns the fields of a new webhook, including its secret. */
 export function toCreated(webhook: Webhook, secret: string) {
   const { id, project_id, url, events, created_at } = webhook;
-  return { id, project_id, url, ...optionalFields(webhook), secret, events, created_at, ...inMode(webhook) };
+  return { id, project_id, url, ...optionalFields(webhook), secret, events, created_at };
 }
