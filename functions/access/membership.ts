@@ -35,11 +35,16 @@ export const membershipInput = fields({
 export const removalInput = fields({ user_id: userId, project_id: uuid, version: z.optional(isoTime) });
 
 const MAX_MEMBERS = 5_000;
+/** The last time that a Date can hold. */
+const LAST_MS = 8.64e15;
 const snapshotRule = "must be an ISO 8601 time with a time zone, or a whole number that grows with each snapshot";
 
 /** Input of the platform that has all members of a range of projects. */
 export const snapshotInput = fields({
-  version: z.union([isoTime, z.int(snapshotRule).check(z.nonnegative(snapshotRule))], orRequired(snapshotRule)),
+  version: z.union(
+    [isoTime, z.int(snapshotRule).check(z.nonnegative(snapshotRule), z.maximum(LAST_MS, snapshotRule))],
+    orRequired(snapshotRule),
+  ),
   members: z
     .array(fields({ ...membership, role }), orRequired("must be an array"))
     .check(z.maxLength(MAX_MEMBERS, `must have at most ${MAX_MEMBERS} entries`)),

@@ -127,12 +127,16 @@ const snapshotKey = (shard: string, member: string) => ({
   Key: { shard, member },
 });
 
+/** Greater numbers are times, in milliseconds since 1970. */
+const MAX_NUMBER = 1e12;
+
 /**
  * Returns the time of a snapshot that has a number: when the first call with this number began.
  * @throws ApiError `validation_error` when the number is new, and a greater one was used before
  */
 export async function timeOfSnapshot(number: number, now: Date): Promise<Date> {
-  const member = String(number).padStart(16, "0");
+  if (number > MAX_NUMBER) return new Date(number);
+  const member = String(number).padStart(13, "0");
   const item = snapshotKey(NUMBERS, member);
   const sinceThis = when`#shard = ${NUMBERS} AND #member >= ${member}`;
   const [next] = await readItems<MemberVersion>("memberVersions", sinceThis, { Limit: 1 });

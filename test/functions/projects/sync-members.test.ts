@@ -150,7 +150,7 @@ describe("the order of changes", () => {
     const { ids, range } = givenProjects(1);
     const { api, userId } = service.user();
     const member = memberOf(ids[0], { user_id: userId });
-    const first = Date.now();
+    const first = Math.floor(Date.now() / 1000);
     const number = (index: number) => ({ ...range, version: first + index, force: true });
     expect(await sync([member], number(1))).toEqual({ ...none, added: 1, applied: true });
     fakeDate().advance(1);
@@ -160,6 +160,14 @@ describe("the order of changes", () => {
     await expect(sync([member], number(2))).rejects.toThrow("version must be greater than that of an earlier snapshot");
     expect((await api.get("/v1/projects")).body.data).toEqual([]);
     expect(await sync([member], number(4))).toEqual({ ...none, added: 1, applied: true });
+  });
+
+  test("a version in milliseconds since 1970 is a time", async () => {
+    const { ids, range } = givenProjects(1);
+    const member = memberOf(ids[0]);
+    await upsertMember(member);
+    expect(await sync([], { ...range, version: Date.now() - 1000, force: true })).toEqual({ ...none, applied: true });
+    await expect(sync([], { ...range, version: Date.now() + 600_000 })).rejects.toThrow("must not be in the future");
   });
 
   test("a snapshot changes nothing in projects that a later snapshot has covered, and is applied in the others", async () => {
@@ -252,6 +260,7 @@ test.each([
   ],
   ["a negative version", { version: -1 }, "version must be an ISO 8601 time with a time zone, or"],
   ["a version that a double cannot hold", { version: 1e300 }, "version must be an ISO 8601 time with a time zone, or"],
+  ["a version after the last time", { version: 9e15 }, "version must be an ISO 8601 time with a time zone, or"],
   ["a version in the future", { version: "2999-01-01T00:00:00Z" }, "version must not be in the future"],
   ["a version of 61 days ago", { version: secondsAgo(61 * 86_400) }, "version must be at most 60 days ago"],
   ["no list", { members: {} }, "members must be an array"],
