@@ -73,7 +73,7 @@ export function differenceOf(
   version: string,
   versions: Map<string, MemberVersion>,
   current: Map<string, MemberState>,
-  later: ProjectRange[] = [],
+  later: ProjectRange[],
 ): { changes: MemberChange[]; difference: Difference; removesTooMany: boolean } {
   const named = new Set(snapshot.map(memberName));
   const reported = [...versions.values()].filter(({ removed }) => !removed);

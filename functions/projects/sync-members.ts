@@ -9,7 +9,7 @@ import {
   REMOVALS_KEPT_SECONDS,
   storedVersion,
 } from "./member-difference.ts";
-import * as members from "./member-store.ts";
+import * as snapshots from "./member-snapshot-store.ts";
 
 /** `applied`: false = nothing was changed. */
 export type SyncResult = Difference & { applied: boolean };
@@ -26,7 +26,7 @@ export async function handler(input: unknown): Promise<SyncResult> {
   if (range.after && range.until && range.until < range.after)
     throw invalidField("until", "must not be less than after");
   const now = new Date();
-  const takenAt = typeof given === "number" ? await members.timeOfSnapshot(given, now) : given;
+  const takenAt = typeof given === "number" ? await snapshots.timeOfSnapshot(given, now) : given;
   if (now.getTime() - takenAt.getTime() > REMOVALS_KEPT_SECONDS * 1000)
     throw invalidField("version", "must be at most 60 days ago: take a new snapshot");
   const seen = new Set<string>();
@@ -37,16 +37,16 @@ export async function handler(input: unknown): Promise<SyncResult> {
     seen.add(memberName(member));
   }
   const version = storedVersion(takenAt, now);
-  const versions = await members.versionsIn(range);
+  const versions = await snapshots.versionsIn(range);
   const { changes, difference, removesTooMany } = differenceOf(
     snapshot,
     version,
     versions,
-    await members.membersOf(snapshot),
-    await members.appliedAfter(version),
+    await snapshots.membersOf(snapshot),
+    await snapshots.appliedAfter(version),
   );
   const applied = !dry_run && (force || !removesTooMany);
-  if (applied) await members.applySnapshot(changes, version, range, now);
+  if (applied) await snapshots.applySnapshot(changes, version, range, now);
   log.info("members compared", { version, ...range, ...difference, applied });
   return { ...difference, applied };
 }

@@ -3,6 +3,7 @@ import type { CertificationStatus } from "../../../functions/certifications/cert
 import type { CheckName, Expectation, toResponse } from "../../../functions/certifications/certification-presenter.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
+import { failureMeanings } from "./webhook.ts";
 
 type ShownCertification = ReturnType<typeof toResponse>;
 
@@ -23,16 +24,10 @@ const checkSchema = z.strictObject({
   }),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
   error_code: z.nullable(
-    oneOf<FailureCode>("Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.", {
-      http_status: "the receiver returned a status other than 2xx",
-      timeout: "no complete response within 15 seconds",
-      dns_error: "the host name does not resolve",
-      connection_refused: "nothing accepts connections at the host and port",
-      connection_reset: "the connection was closed before the response was complete",
-      tls_error: "the TLS connection failed; the hint names the cause",
-      address_blocked: "the host resolves to an address that is not public, or the port is that of another service",
-      invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
-    }),
+    oneOf<FailureCode>(
+      "Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.",
+      failureMeanings,
+    ),
   ),
   duration_ms: z.nullable(
     z.number().check(z.minimum(0), z.describe("Milliseconds until the response was read; null when nothing was sent.")),

@@ -125,7 +125,7 @@ describe("an imported key", () => {
     expect(await codeWith(key)).toBe("api_key_expired");
   });
 
-  test("is ended by whoever found it, like a key with the prefix svc_", async () => {
+  test("can be revoked by anyone who has found it, like a key with the prefix svc_", async () => {
     const { key } = await givenImported();
     const headers = { "content-type": "application/json" };
     const body = JSON.stringify({ credentials: [`${key}x`, key] });

@@ -35,6 +35,7 @@ test.each([
     version,
     byName([...versions]),
     byName(current.map((each) => ({ user_id: "u", ...each }))),
+    [],
   );
   expect(difference).toEqual({ added: 0, changed: 0, removed: 0, unchanged: 0, ...expected });
   expect(changes).toHaveLength(writes);
@@ -49,7 +50,7 @@ test.each([
   const users = Array.from({ length: members }, (_, index) => `user-${index}#`);
   const snapshot = users.slice(removals).map((user) => ({ ...ref(user), ...state }));
   const versions = byName(users.map((user) => versionOf(user, before)));
-  const { changes, removesTooMany } = differenceOf(snapshot, version, versions, byName(snapshot));
+  const { changes, removesTooMany } = differenceOf(snapshot, version, versions, byName(snapshot), []);
   expect(removesTooMany).toBe(expected);
   expect(changes).toEqual(users.slice(0, removals).map(ref));
 });

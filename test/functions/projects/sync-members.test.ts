@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
+import { demoUser, seedDemoUser } from "../../../bin/local/demo-user.ts";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
+import { mintToken } from "../../../bin/local/mint-token.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
@@ -118,6 +120,16 @@ test("removes neither service accounts nor members that the platform has not rep
     async (each) => (await each.get(`/v1/projects/${projectId}/webhooks`)).status,
   );
   expect(await Promise.all(statuses)).toEqual([200, 200]);
+});
+
+test("keeps the demo project of a local run", async () => {
+  await seedDemoUser();
+  const { projectId, userId } = demoUser;
+  const page = { after: `${projectId.slice(0, 24)}000000000000`, until: projectId };
+  expect(await sync([], { ...page, force: true })).toEqual({ ...none, applied: true });
+  expect(
+    (await service.as(mintToken(process.env.JWT_SECRET ?? "", userId)).get("/v1/projects")).body.data,
+  ).toHaveLength(1);
 });
 
 describe("the order of changes", () => {

@@ -59,7 +59,7 @@ test("a change while other requests keep changing the webhook is the error of it
   expect(await stored()).toMatchObject({ events: webhook.events });
 });
 
-test("disabling a webhook that another request enables meanwhile disables it anew, with a notification", async () => {
+test("disabling a webhook that another request enables meanwhile disables it again, with a notification", async () => {
   const { webhook, stored } = await givenWebhook();
   await update(webhook.project_id, webhook.id, { enabled: false }, first);
   let isEnabled = false;
