@@ -4,6 +4,7 @@ import type { SQSBatchResponse, SQSRecord } from "aws-lambda";
 import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { log } from "../../functions/platform/log.ts";
+import { groupOf } from "./fair-line.ts";
 import { FairPlaces } from "./fair-places.ts";
 import { invoke, type LambdaHandler, type LoadHandler } from "./lambda.ts";
 
@@ -129,7 +130,7 @@ function poll(
             MessageSystemAttributeNames: ["All"],
           }),
         );
-        for (const message of Messages) places.add(groupOf(message), message);
+        for (const message of Messages) places.add(groupOf(message.Body ?? "", message.MessageId ?? ""), message);
         dispatch();
       } catch (error) {
         log.error("queue not readable", error, { queue });
@@ -139,14 +140,6 @@ function poll(
     await Promise.all(batches);
     await deleter.end();
   });
-}
-
-/**
- * Returns the message group: the project, which every producer sends as `MessageGroupId`. The embedded engine keeps it for FIFO
- * queues only, so it is read from the body. A message without one is a group of its own, as in a fair queue.
- */
-function groupOf({ Attributes, Body = "", MessageId = "" }: Message): string {
-  return Attributes?.MessageGroupId ?? /"project_id":"([^"]+)"/.exec(Body)?.[1] ?? MessageId;
 }
 
 /** Max messages of a call of the SQS API. */

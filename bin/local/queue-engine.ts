@@ -2,6 +2,7 @@ import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
 import type { FauxqsServer } from "fauxqs";
+import { FairLine } from "./fair-line.ts";
 import { flushInBackground } from "./queue-durability.ts";
 
 /**
@@ -13,6 +14,7 @@ import { flushInBackground } from "./queue-durability.ts";
 export async function startQueueEngine(port: number, dataDir: string | undefined): Promise<FauxqsServer> {
   const { startFauxqs } = await import("fauxqs");
   await acceptAllCharacters();
+  await returnFairly();
   await flushInBackground();
   const { listen } = net.Server.prototype;
   net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
@@ -65,4 +67,22 @@ async function acceptAllCharacters(): Promise<void> {
   );
   const allowed = "\\t\\n\\r\\u{20}-\\u{d7ff}\\u{e000}-\\u{fffd}\\u{10000}-\\u{10ffff}";
   types.INVALID_MESSAGE_BODY_CHAR.compile(`[^${allowed}]`, "u");
+}
+
+/** fauxqs's object for its queues. */
+interface Store {
+  createQueue(...args: unknown[]): { messages: { messageId: string; body: string }[] };
+}
+
+/** Makes fauxqs return messages as a fair queue does: by itself, it returns them in the order of their arrival. */
+async function returnFairly(): Promise<void> {
+  const { SqsStore }: { SqsStore: { prototype: Store } } = await import(
+    new URL("sqs/sqsStore.js", import.meta.resolve("fauxqs")).href
+  );
+  const { createQueue } = SqsStore.prototype;
+  SqsStore.prototype.createQueue = function (...args) {
+    const queue = Reflect.apply(createQueue, this, args);
+    queue.messages = new FairLine();
+    return queue;
+  };
 }

@@ -74,6 +74,19 @@ test("messages of ten batches are deleted in one call", async () => {
   expect(Math.max(...deleted)).toBeGreaterThan(1);
 });
 
+test("an event published after 500 of another project is fanned out in the first two batches", async () => {
+  const of = (project_id: string, number: number) => JSON.stringify({ project_id, number });
+  for (let sent = 0; sent < 500; sent += 10) {
+    await Promise.all(Array.from({ length: 10 }, (_, index) => send("events", of("busy", sent + index))));
+  }
+  await send("events", of("quiet", 0));
+  const batches: string[][] = [];
+  handlers["deliveries/fan-out"] = async (event) => void batches.push(bodiesOf(event));
+  await start();
+  await eventually(async () => expect(await depth("events")).toBe(0));
+  expect(batches.findIndex((bodies) => bodies.includes(of("quiet", 0)))).toBeLessThan(2);
+});
+
 test("a record has the source, the receive count and the send time, as Lambda passes them", async () => {
   let records: SQSEvent["Records"] = [];
   handlers["deliveries/fan-out"] = async (event) => {
