@@ -80,7 +80,6 @@ const optionsByProgram: Record<string, string[]> = {
   console: ["--user <id>", "(default: demo-user)", "DATA_DIR"],
   issuer: ["--port <port>", "(default: 4999)", "DATA_DIR"],
   openapi: ["docs/openapi.json"],
-  vectors: ["docs/vectors.json"],
   token: ["--user <id>", "--expires-in <seconds>", "(default: 3600)", "(required)"],
   project: [
     "--user <id>",
@@ -149,7 +148,6 @@ test.each([
   ["demo", "now", "Unexpected argument 'now'."],
   ["build", "--outdir=x", "Unknown option '--outdir'."],
   ["openapi", "--check", "Unknown option '--check'."],
-  ["vectors", "--check", "Unknown option '--check'."],
 ])("%s rejects %s and shows its usage", async (name, arg, message) => {
   const { code, stdout, stderr } = await commandHere(name, [arg], {});
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

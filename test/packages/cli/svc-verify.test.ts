@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
@@ -7,6 +7,7 @@ import { generateSecret } from "../../../functions/webhooks/webhook.ts";
 import { diagnose, type Verdict } from "../../../packages/client/src/verify/diagnose.ts";
 import { svc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
+import { vectors } from "../../support/vectors.ts";
 
 /* `svc verify` with deliveries that the service signed, and with every known mistake. */
 
@@ -383,20 +384,6 @@ describe("svc verify", () => {
     });
   });
 });
-
-interface Vector {
-  name: string;
-  scheme: "standard" | "body";
-  secrets: string[];
-  body: string;
-  headers: Headers;
-  /** Epoch seconds. */
-  now: number;
-  valid: boolean;
-}
-const { vectors }: { vectors: Vector[] } = JSON.parse(
-  readFileSync(join(import.meta.dirname, "../../../docs/vectors.json"), "utf8"),
-);
 
 test.each(vectors)(
   "agrees with the published vector: $name",

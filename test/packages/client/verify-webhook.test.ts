@@ -1,8 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { inspect } from "node:util";
-import type { Vector } from "../../../bin/vectors/vectors.ts";
 import { type WebhookEventName, webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import {
@@ -11,12 +8,9 @@ import {
   type WebhookPayload,
   WebhookVerificationError,
 } from "../../../packages/client/src/index.ts";
+import { vectors } from "../../support/vectors.ts";
 
 /* The client's verifier, on the test vectors of all languages. */
-
-const { vectors } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../docs/vectors.json"), "utf8")) as {
-  vectors: Vector[];
-};
 
 const secret = `whsec_${randomBytes(32).toString("hex")}`;
 const event = { event: "deploy.succeeded", data: { url: "https://my-shop.example.app", message: "Grüße, 世界 🚀" } };
