@@ -22,7 +22,7 @@ interface Option {
 type Options = Record<string, Option>;
 
 /** What a program accepts and what its help page shows. */
-interface Program<Accepted extends Options> {
+export interface Program<Accepted extends Options> {
   /** How a person starts it: `npm run --silent token`. */
   name: string;
   /** One or more lines for the top of the help page. */
@@ -71,7 +71,7 @@ export async function command<const Accepted extends Options>(
 }
 
 /** @throws UsageError for an unknown option, an option without a value, or a required option that is absent */
-function readArguments<Accepted extends Options>(
+export function readArguments<Accepted extends Options>(
   program: Program<Accepted>,
   args: readonly string[],
 ): { values: ValuesOf<Accepted>; words: string[] } {
@@ -91,9 +91,13 @@ function parse(args: string[], rows: [string, Option][], allowPositionals: boole
   try {
     return parseArgs({ args, options, strict: true, allowPositionals });
   } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // The argument may be a credential whose option is missing, so it is not repeated.
+    const isStray = code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
+    if (isStray) throw new UsageError("Unexpected argument: every value needs an option.");
     // Node goes on to explain how to pass a word that starts with a dash; no program here accepts one.
-    const [sentence] = (error as Error).message.split(/\. (?:To specify|This command)/);
-    throw new UsageError(`${sentence?.replace(/\.$/, "")}.`);
+    const [sentence] = message.split(/\.(?:\s|$)/);
+    throw new UsageError(`${sentence}.`);
   }
 }
 
@@ -119,7 +123,7 @@ function usageOf({ name, words, options = {} as Options }: Program<Options>): st
 const usageOfOption = (name: string, { value }: Option): string =>
   value === undefined ? `--${name}` : `--${name} ${value}`;
 
-function helpPage(program: Program<Options>): string {
+export function helpPage(program: Program<Options>): string {
   const { about, options = {}, settings = [], examples } = program;
   const optionRows = Object.entries(options).map(([name, option]) => [
     usageOfOption(name, option),

@@ -1,29 +1,44 @@
-import { parseArgs } from "node:util";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
 import { UsageError } from "../local/command.ts";
 
-export const usage =
-  "Usage: npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]\n  [--operator --stage <name> [--close-endpoint]]";
-
-export const help = `${usage}
-
-Checks a running stage from outside and removes everything it created there. Takes at most a minute,
+export const smokeProgram = {
+  name: "npm run --silent smoke",
+  about: `Checks a running stage from outside and removes everything it created there. Takes at most a minute,
 with --operator a few minutes.
+Exit codes: 0 all checks passed, 1 a check failed, 2 usage error, 130 interrupted.`,
+  options: {
+    url: { value: "<base url>", about: "base URL of the stage: the stack's output ApiUrl", shownDefault: "SMOKE_URL" },
+    token: {
+      value: "<jwt>",
+      about: "JWT of a user; prefer the variable, because process lists show arguments",
+      shownDefault: "SMOKE_TOKEN",
+    },
+    project: {
+      value: "<uuid>",
+      about: "project that gets a webhook during the run",
+      shownDefault: "the first one the user is an admin of",
+    },
+    receiver: { value: "<https url>", about: "send a test delivery to this URL" },
+    listen: {
+      about: "send test deliveries to a receiver that this command starts; only for a service on this machine",
+    },
+    all: { about: "fail if a check is skipped because a project or a receiver is missing" },
+    operator: {
+      about: "also check metrics, alarms, versions and log queries, with the AWS credentials of the environment",
+    },
+    stage: { value: "<name>", about: "name of the stage in the AWS account, with --operator" },
+    "close-endpoint": {
+      about:
+        "with --operator: set the rate limit of one endpoint (recover) to 0 for up to two minutes, check that it returns 429, and restore the limit",
+    },
+  },
+  examples: [
+    'SMOKE_TOKEN="$JWT" npm run --silent smoke -- --url https://api.example.com',
+    "npm run --silent smoke -- --url http://127.0.0.1:3000 --listen",
+  ],
+} as const;
 
-Options:
-  --url <base url>       base URL of the stage: the stack's output ApiUrl (default: SMOKE_URL)
-  --token <jwt>          JWT of a user (default: SMOKE_TOKEN; prefer it, because process lists show arguments)
-  --project <uuid>       project that gets a webhook during the run (default: the first one the user is an admin of)
-  --receiver <https url> send a test delivery to this URL
-  --listen               send test deliveries to a receiver that this command starts; only for a service on this machine
-  --all                  fail if a check is skipped because a project or a receiver is missing
-  --operator             also check metrics, alarms, versions and log queries, with the AWS credentials of the environment
-  --stage <name>         name of the stage in the AWS account, with --operator
-  --close-endpoint       with --operator: set the rate limit of one endpoint (recover) to 0 for up to two minutes, check that it
-                         returns 429, and restore the limit
-  -h, --help             show help
-
-Exit codes: 0 all checks passed, 1 a check failed, 2 usage error, 130 interrupted.`;
+type Given = Partial<Record<keyof typeof smokeProgram.options, string | undefined>>;
 
 /** The parsed command line of the smoke test. */
 export interface SmokeOptions {
@@ -41,13 +56,10 @@ export interface SmokeOptions {
 }
 
 /**
- * Parses the command line; options take precedence over `SMOKE_URL` and `SMOKE_TOKEN`.
- * @returns the options, or "help" when `--help` is given
+ * Reads the command line; options take precedence over `SMOKE_URL` and `SMOKE_TOKEN`.
  * @throws UsageError
  */
-export function readSmokeOptions(args: string[], env: Record<string, string | undefined>): SmokeOptions | "help" {
-  const given = parse(args);
-  if (given.help) return "help";
+export function readSmokeOptions(given: Given, env: Record<string, string | undefined>): SmokeOptions {
   const base = readBase(given.url ?? env.SMOKE_URL);
   const token = readToken(given.token ?? env.SMOKE_TOKEN);
   const projectId = canonicalUuid(given.project);
@@ -65,25 +77,6 @@ export function readSmokeOptions(args: string[], env: Record<string, string | un
     ...(operator && { operator }),
   };
 }
-
-function parse(args: string[]) {
-  const text = { type: "string" } as const;
-  const flag = { type: "boolean" } as const;
-  const help = { type: "boolean", short: "h" } as const;
-  const ofUser = { url: text, token: text, receiver: text, project: text, listen: flag, all: flag } as const;
-  const options = { ...ofUser, operator: flag, stage: text, "close-endpoint": flag, help } as const;
-  try {
-    return parseArgs({ args, options, strict: true }).values;
-  } catch (error) {
-    // A stray argument may be a token whose option is missing, so the message does not repeat it.
-    const isOption = (error as NodeJS.ErrnoException).code !== "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
-    throw new UsageError(
-      isOption ? firstSentence((error as Error).message) : "Unexpected argument: every value needs an option.",
-    );
-  }
-}
-
-const firstSentence = (text: string) => `${text.split(/\.?\s*(?:\.|\n|$)/, 1)[0]}.`;
 
 function readBase(text: string | undefined): URL {
   if (!text) throw new UsageError("--url (or SMOKE_URL) is missing: pass the base URL of the stage.");
@@ -113,8 +106,8 @@ function readToken(text: string | undefined): string {
   return token;
 }
 
-function readOperator(given: ReturnType<typeof parse>): SmokeOptions["operator"] {
-  const { operator, stage, "close-endpoint": closesEndpoint = false } = given;
+function readOperator({ operator, stage, ...given }: Given): SmokeOptions["operator"] {
+  const closesEndpoint = given["close-endpoint"] !== undefined;
   if (!operator && (stage !== undefined || closesEndpoint)) {
     throw new UsageError("--stage and --close-endpoint work only with --operator.");
   }
@@ -125,7 +118,7 @@ function readOperator(given: ReturnType<typeof parse>): SmokeOptions["operator"]
   return { stage, closesEndpoint };
 }
 
-function readReceiver(given: ReturnType<typeof parse>, isLocal: boolean): SmokeOptions["receiver"] {
+function readReceiver(given: Given, isLocal: boolean): SmokeOptions["receiver"] {
   if (given.listen && given.receiver !== undefined) throw new UsageError("Pass --listen or --receiver, not both.");
   if (given.listen && !isLocal) {
     throw new UsageError("--listen starts a receiver on this machine, which a remote stage cannot reach.");

@@ -1,7 +1,7 @@
 import { type Drill, type DrillName, drills } from "../../bin/drill/drills.ts";
-import { listPage, readDrillOptions } from "../../bin/drill/options.ts";
+import { drillProgram, readDrillOptions } from "../../bin/drill/options.ts";
 import { runDrills } from "../../bin/drill/run.ts";
-import { UsageError } from "../../bin/local/command.ts";
+import { helpPage, readArguments, UsageError } from "../../bin/local/command.ts";
 import { SynthesizedStack } from "../lib/synthesized.ts";
 import { AwsAccount, serveAwsAccount } from "../support/aws-account.ts";
 import { runCommand } from "../support/local-run.ts";
@@ -232,21 +232,25 @@ describe("in a stage that keeps its data", () => {
 
 describe("the command line", () => {
   test("lists every drill with what it does and costs", () => {
-    const page = listPage();
+    const page = helpPage(drillProgram);
     for (const name of names) {
       expect(page).toContain(`  ${name} `);
       expect(page).toContain(`costs: ${drills[name].costs}`);
     }
   });
 
-  test.each<[string[], object | "list"]>([
-    [[], "list"],
-    [["--stage", "dev"], "list"],
-    [["sweep-late", "-h"], "list"],
+  const read = (args: string[]) => {
+    const { values, words } = readArguments(drillProgram, args);
+    return readDrillOptions(values, words);
+  };
+
+  test.each<[string[], object | undefined]>([
+    [[], undefined],
+    [["--stage", "dev"], undefined],
     [["sweep-late", "--stage", "dev"], { names: ["sweep-late"], stage: "dev", isConfirmed: false }],
     [["all", "--stage", "prod", "--yes"], { names, stage: "prod", isConfirmed: true }],
   ])("parses %j", (args, expected) => {
-    expect(readDrillOptions(args)).toEqual(expected);
+    expect(read(args)).toEqual(expected);
   });
 
   test.each([
@@ -258,8 +262,8 @@ describe("the command line", () => {
     [["sweep-late", "--stage", "Dev!"], "--stage must be the name of a stage"],
     [["sweep-late", "--stag", "dev"], "Unknown option '--stag'"],
   ])("rejects %j", (args, message) => {
-    expect(() => readDrillOptions(args)).toThrow(UsageError);
-    expect(() => readDrillOptions(args)).toThrow(message);
+    expect(() => read(args)).toThrow(UsageError);
+    expect(() => read(args)).toThrow(message);
   });
 
   test("exits with 0 when the alarm rang, 1 without the stack or credentials, 2 on a usage error", async () => {

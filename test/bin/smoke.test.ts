@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify, stripVTControlCharacters } from "node:util";
-import { UsageError } from "../../bin/local/command.ts";
+import { readArguments, UsageError } from "../../bin/local/command.ts";
 import { credentials, everyResponse, reach } from "../../bin/smoke/auth-checks.ts";
-import { readSmokeOptions, type SmokeOptions } from "../../bin/smoke/options.ts";
+import { readSmokeOptions, type SmokeOptions, smokeProgram } from "../../bin/smoke/options.ts";
 import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke/run.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -1003,7 +1003,10 @@ describe("the command line", () => {
   const url = "https://api.example.com";
   const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln";
 
-  test.each<[string[], Record<string, string>, object | "help"]>([
+  const read = (args: string[], env: Record<string, string>) =>
+    readSmokeOptions(readArguments(smokeProgram, args).values, env);
+
+  test.each<[string[], Record<string, string>, object]>([
     [["--url", `${url}/prod/`], { SMOKE_TOKEN: token }, { baseUrl: `${url}/prod`, token }],
     [[], { SMOKE_URL: url, SMOKE_TOKEN: `${token}\n` }, { baseUrl: url, token }],
     [["--token", token], { SMOKE_URL: url, SMOKE_TOKEN: "other" }, { baseUrl: url, token }],
@@ -1021,12 +1024,8 @@ describe("the command line", () => {
       { SMOKE_URL: url, SMOKE_TOKEN: token },
       { operator: { stage: "dev", closesEndpoint: true } },
     ],
-    [["--help"], {}, "help"],
-    [["--url", "not a url", "-h"], {}, "help"],
   ])("parses %j with the environment %j", (args, env, expected) => {
-    const options = readSmokeOptions(args, env);
-    if (typeof expected === "string") expect(options).toBe(expected);
-    else expect(options).toMatchObject(expected);
+    expect(read(args, env)).toMatchObject(expected);
   });
 
   test.each<[string[], string]>([
@@ -1065,7 +1064,7 @@ describe("the command line", () => {
   ])("rejects %j in one sentence that does not repeat the token", (args, message) => {
     let thrown: unknown;
     try {
-      readSmokeOptions(args, {});
+      read(args, {});
     } catch (error) {
       thrown = error;
     }
@@ -1103,7 +1102,7 @@ describe("the command against a local run", () => {
     const wrong = await runCommand("smoke", ["--url", run.baseUrl, run.token], { SMOKE_TOKEN });
     expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 2, stdout: "" });
     expect(wrong.stderr).toMatch(
-      /^Unexpected argument: every value needs an option\.\nUsage: npm run --silent smoke -- --url/,
+      /^Unexpected argument: every value needs an option\.\nUsage: npm run --silent smoke -- \[--url/,
     );
     expect(wrong.stderr).not.toContain(run.token);
   });
@@ -1111,7 +1110,7 @@ describe("the command against a local run", () => {
   test("prints the options and exits with 0 on --help", async () => {
     const { code, stdout, stderr } = await runCommand("smoke", ["--help"], {});
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toMatch(/^Usage: npm run --silent smoke -- --url/);
+    expect(stdout).toMatch(/^Usage: npm run --silent smoke -- \[--url/m);
     const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name);
     const ofUsers = ["--url", "--token", "--project", "--receiver", "--listen", "--all"];
     expect(options).toEqual([...ofUsers, "--operator", "--stage", "--close-endpoint", "--help"]);

@@ -5,12 +5,12 @@ import { CloudWatchLogsClient } from "@aws-sdk/client-cloudwatch-logs";
 import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
+import { StartError } from "../../local/start-error.ts";
 
 /* The AWS clients with which the smoke test and the drills act as an operator. Functions use none of them. */
 
 /** A call to AWS failed: it was rejected, got no response, or could not be signed. */
-export class AwsError extends Error {
-  override readonly name = "AwsError";
+export class AwsError extends StartError {
   /** Name of the error in AWS, such as `ResourceNotFoundException`; or of the network error. */
   readonly code: string;
 
