@@ -69,8 +69,8 @@ class LineVisit implements Visit, Lease {
   hasMore = false;
   /** The first of the page that no user waits for: it is the probe if the circuit is open. */
   oldest: Place | undefined;
-  /** Resolves when the first row of these places was read, which shows whether the circuit is open. */
-  firstRead = Promise.withResolvers<void>();
+  /** Resolves when requests may be sent at the same time as the first one. */
+  hasCompany = Promise.withResolvers<void>();
   /** Whether the webhook of a row that was served had an open circuit. */
   isCircuitOpen = false;
   /** In a row. */
@@ -165,13 +165,17 @@ async function serveLine(visit: LineVisit): Promise<void> {
   }
 }
 
-/** Serves what was read and what follows, several places at once, but the first one alone until its row was read. */
+/**
+ * Serves what was read and what follows, several places at once. A receiver that fails gets one request at a time until it
+ * accepts one: fifty that fail together, such as those for a name that does not resolve, would all be recorded together, and
+ * hold up what else this process does.
+ */
 async function servePage(visit: LineVisit): Promise<void> {
-  visit.firstRead = Promise.withResolvers();
-  const first = serveInTurn(visit).finally(visit.firstRead.resolve);
+  visit.hasCompany = Promise.withResolvers();
+  const first = serveInTurn(visit).finally(visit.hasCompany.resolve);
   const atOnce = Math.max(MIN_AT_ONCE, Math.ceil(AT_ONCE / lines));
   const others = Array.from({ length: atOnce - 1 }, async () => {
-    await visit.firstRead.promise;
+    await visit.hasCompany.promise;
     await serveInTurn(visit);
   });
   await allEnded([first, ...others]);
@@ -236,7 +240,8 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
     webhook,
     secrets,
   } = await readCurrent({ project_id, webhook_id, delivery_id: place.delivery_id });
-  visit.firstRead.resolve();
+  const isTried = webhook?.failing_since !== undefined && !holdsDeliveries(webhook) && !place.is_asked;
+  if (!isTried) visit.hasCompany.resolve();
   if (row?.place !== place.entry) return endLeftover(visit, place);
   if (!webhook) {
     await change(row, cancelled, row);
@@ -254,8 +259,10 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   if (isProbe && !(await claimProbe(visit, webhook, place, circuit))) return;
   visit.flying.add(row.id);
   const isSuccess = await makeAttempt(row, webhook, secrets, visit).finally(() => visit.flying.delete(row.id));
-  if (isSuccess) visit.failures = 0;
-  else if (isProbe) visit.isStopped = true;
+  if (isSuccess) {
+    visit.failures = 0;
+    visit.hasCompany.resolve();
+  } else if (isProbe) visit.isStopped = true;
   else if (!isAsked) {
     visit.failures += 1;
     if (visit.failures >= MAX_FAILURES) visit.stop(fromNow(FAILING_PAUSE_SECONDS));

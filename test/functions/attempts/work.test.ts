@@ -131,6 +131,29 @@ test("fifty requests at once, what a user waits for before the oldest; three fai
   expect(requestedIds().slice(56).toSorted()).toEqual(idsOf(line.slice(56)).toSorted());
 });
 
+test("a receiver that fails gets one request at a time until it accepts one, and what users wait for at once", async () => {
+  await changeWebhook(webhook, { failing_since: iso(-10) });
+  const line = await givenLine(webhook, 20);
+  const respond = holdResponses(line);
+  const visit = visitLine(webhook);
+  await receiver.waitFor(1);
+  respond(0, 500);
+  await receiver.waitFor(2);
+  expect(await rowOf(firstOf(line))).toMatchObject({ attempt_count: 1 });
+  respond(1, 200);
+  await receiver.waitFor(20);
+  for (let index = 2; index < 20; index++) respond(index, 200);
+  await visit;
+  await changeWebhook(webhook, { failing_since: iso(-10) });
+  const asked = [];
+  for (let count = 0; count < 3; count++) asked.push(await requestAgain(await givenDelivery(webhook)));
+  const respondToAsked = holdResponses(asked);
+  const visitAgain = visitLine(webhook);
+  await receiver.waitFor(23);
+  for (const index of asked.keys()) respondToAsked(index, 500);
+  await visitAgain;
+});
+
 test("a request that takes long does not hold up the others of its line", async () => {
   const line = await givenLine(webhook, 230);
   let respondToFirst = () => {};
