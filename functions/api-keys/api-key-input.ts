@@ -3,6 +3,7 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { personId } from "../access/person-id.ts";
 import { permissionSet } from "../access/platform-permissions.ts";
 import { permissions } from "../manifest/permissions.ts";
+import { rowList } from "../schema/import-rows.ts";
 import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
 import { kindOfKey } from "./imported-keys.ts";
 
@@ -21,16 +22,8 @@ export type ApiKeyInput = z.infer<ReturnType<typeof apiKeyInput>>;
 /** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
 export const provisionInput = () => fields({ user_id: personId, ...keyFields() });
 
-/** Upper bound on the keys of one call that imports some. */
-export const MAX_IMPORTED_KEYS = 1_000;
-
-/** Input of an import. Each key is checked by itself, so that one that is not valid does not affect the others. */
-export const importInput = fields({
-  keys: z
-    .array(z.unknown(), orRequired("must be an array"))
-    .check(z.maxLength(MAX_IMPORTED_KEYS, `must have at most ${MAX_IMPORTED_KEYS} entries`)),
-  dry_run: z.optional(z.boolean("must be true or false")),
-});
+/** Input of an import. */
+export const importInput = fields({ keys: rowList, dry_run: z.optional(z.boolean("must be true or false")) });
 
 const SHA_256 = /^([0-9a-f]{64}|[A-Za-z0-9+/_-]{43}=?)$/i;
 const SHOWN_PREFIX = /^[A-Za-z0-9._~+/=-]{1,32}$/;

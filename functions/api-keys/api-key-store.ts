@@ -7,13 +7,14 @@ import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
 import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
-import { batchGet, ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
+import { batchGet, dynamo, type TransactItem } from "../platform/aws.ts";
 import { backoffMs } from "../platform/backoff.ts";
 import {
   COUNTER,
   countDown,
   countUp,
   insertCounted,
+  joined,
   readItem,
   readItems,
   readMany,
@@ -126,30 +127,20 @@ export interface ImportedKey {
 export const MAX_KEYS_PER_IMPORT = 16;
 
 /**
- * Stores keys of an earlier service, each one once.
+ * Stores keys of an earlier service.
  * @param keys at most MAX_KEYS_PER_IMPORT
- * @returns false when nothing is stored, because the hash of one is in use or was imported before
- * @throws ApiError `api_key_limit_reached` when nothing is stored, because one has no room
+ * @returns false when nothing is stored, because a hash is in use or was imported before, or a user has no room
  */
-export async function insertImported(keys: ImportedKey[]): Promise<boolean> {
+export function insertImported(keys: ImportedKey[]): Promise<boolean> {
   const byUser = Map.groupBy(keys, ({ apiKey }) => apiKey.user_id);
-  const counters = [...byUser].map(([user, { length: count }], index): [string, TransactItem] => [
-    `counter ${index}`,
-    countUp({ ...counterOf(user), limit: MAX_KEYS_PER_USER, count }),
-  ]);
-  const items = keys.flatMap(({ apiKey, row }, index) =>
-    Object.entries({ ...puts(apiKey, platform), imported: importPut(apiKey.key_hash, row) }).map(
-      ([name, item]): [string, TransactItem] => [`${name} ${index}`, item],
-    ),
+  return transactIf(
+    joined([
+      ...[...byUser].map(([user, { length: count }]) => ({
+        counter: countUp({ ...counterOf(user), limit: MAX_KEYS_PER_USER, count }),
+      })),
+      ...keys.map(({ apiKey, row }) => ({ ...puts(apiKey, platform), imported: importPut(apiKey.key_hash, row) })),
+    ]),
   );
-  try {
-    await transact(Object.fromEntries([...counters, ...items]));
-    return true;
-  } catch (error) {
-    if (!(error instanceof ConditionsFailedError)) throw error;
-    if (error.items.every((name) => name.startsWith("counter"))) throw limitReached(error);
-    return false;
-  }
 }
 
 const importPut = (key_hash: string, row: string): TransactItem => ({
@@ -178,7 +169,7 @@ export async function importsOf(hashes: string[]): Promise<Map<string, string>> 
 
 /** Returns the number of keys of each of these users that has some, which counts towards the limit. */
 export async function countsOf(userIds: string[]): Promise<Map<string, number>> {
-  const keys = userIds.map((user_id) => counterOf(user_id).key.Key);
+  const keys = [...new Set(userIds)].map((user_id) => counterOf(user_id).key.Key);
   const counters = await readMany<{ user_id: string; key_count: number }>("userApiKeys", keys);
   return new Map(counters.map(({ user_id, key_count }) => [user_id, key_count]));
 }

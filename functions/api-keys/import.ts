@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
-import { ApiError } from "../platform/errors.ts";
-import { log } from "../platform/log.ts";
-import { forRow, type ImportResult } from "../schema/import-rows.ts";
+import { inBatches } from "../platform/parallel.ts";
+import { forRow, type ImportResult, importRows, type Row } from "../schema/import-rows.ts";
 import { invalidField, parse } from "../schema/input.ts";
 import { importApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
 import { type ImportedKeyInput, importedKeyInput, importInput } from "./api-key-input.ts";
@@ -16,98 +15,51 @@ import * as apiKeys from "./api-key-store.ts";
  */
 export async function handler(input: unknown): Promise<ImportResult> {
   const { keys, dry_run = false } = parse(importInput, input);
+  return importRows(keys, importedKeyInput(), dry_run, (rows, result) => importKeys(rows, result, dry_run));
+}
+
+type KeyRow = Row<ImportedKeyInput>;
+
+async function importKeys(rows: KeyRow[], result: ImportResult, isDryRun: boolean): Promise<void> {
   const now = new Date();
-  const schema = importedKeyInput();
-  const result: ImportResult = { imported: 0, unchanged: 0, refused: [] };
-  const rows: Row[] = [];
-  for (const [index, key] of keys.entries()) {
-    await forRow(result, index, () => {
-      const values = parse(schema, key);
-      rows.push({ index, values, row: fingerprintOf(values) });
-    });
-  }
   const known = await apiKeys.importsOf(rows.map(({ values }) => values.hash));
-  const added: NewRow[] = [];
-  const others: Row[] = [];
-  const seen = new Set(known.keys());
-  for (const row of rows) {
-    await forRow(result, row.index, () => {
-      if (seen.has(row.values.hash)) return void others.push(row);
-      added.push({ ...row, apiKey: importApiKey(row.values, now, randomBytes(16)) });
-      seen.add(row.values.hash);
-    });
-  }
-
-  const store = dry_run ? await dryStore(added) : apiKeys.insertImported;
-  const isStored = async (batch: NewRow[]): Promise<boolean> => {
-    if (!(await store(batch))) return false;
-    for (const { values, row } of batch) known.set(values.hash, row);
-    result.imported += batch.length;
-    return true;
-  };
-  const batchSize = dry_run ? 1 : apiKeys.MAX_KEYS_PER_IMPORT;
-  // One after the other: concurrent transactions on the counter of a user cancel each other.
-  for (let start = 0; start < added.length; start += batchSize) {
-    const batch = added.slice(start, start + batchSize);
-    if (batch.length > 1 && (await isStored(batch).catch(isAboutRow))) continue;
-    // At least one cannot be stored.
-    for (const row of batch) {
-      await forRow(result, row.index, async () => {
-        if (!(await isStored([row]))) others.push(row);
-      });
-    }
-  }
-  const late = others.flatMap(({ values }) => (known.has(values.hash) ? [] : values.hash));
-  for (const [hash, row] of await apiKeys.importsOf(late)) known.set(hash, row);
-  for (const { index, values, row } of others) {
+  const counts = await apiKeys.countsOf(rows.map(({ values }) => values.user_id));
+  const added: (KeyRow & apiKeys.ImportedKey)[] = [];
+  for (const { index, values } of rows) {
     await forRow(result, index, () => {
-      requireSame(known.get(values.hash), row);
-      result.unchanged += 1;
+      const { hash, user_id } = values;
+      const row = fingerprintOf(values);
+      if (known.has(hash)) {
+        requireSame(known.get(hash), row);
+        result.unchanged += 1;
+        return;
+      }
+      const apiKey = importApiKey(values, now, randomBytes(16));
+      const count = counts.get(user_id) ?? 0;
+      if (count >= MAX_KEYS_PER_USER) throw apiKeys.limitReached();
+      counts.set(user_id, count + 1);
+      known.set(hash, row);
+      added.push({ index, values, apiKey, row });
     });
   }
-
-  result.refused.sort((a, b) => a.index - b.index);
-  const { imported, unchanged, refused } = result;
-  if (!dry_run) log.info("api keys imported", { imported, unchanged, refused: refused.length });
-  return result;
+  // One after the other: concurrent transactions on the counter of a user cancel each other.
+  for (const batch of inBatches(added, apiKeys.MAX_KEYS_PER_IMPORT)) {
+    if (isDryRun || (await apiKeys.insertImported(batch))) result.imported += batch.length;
+    // Another call has stored one of these keys, or others of their users.
+    else await importKeys(batch, result, isDryRun);
+  }
 }
 
-interface Row {
-  index: number;
-  values: ImportedKeyInput;
-  /** A hash of all values. */
-  row: string;
-}
-type NewRow = Row & apiKeys.ImportedKey;
-
+/** Returns a hash of all values but the hash of the key. */
 function fingerprintOf({ user_id, name, key_prefix, created_at, expires_at, permissions }: ImportedKeyInput): string {
   const values = [user_id, name, key_prefix, created_at ?? null, expires_at ?? null, permissions?.toSorted() ?? null];
   return createHash("sha256").update(JSON.stringify(values)).digest("base64url");
 }
 
-const isAboutRow = (error: unknown): false => {
-  if (error instanceof ApiError) return false;
-  throw error;
-};
-
-/** @param known what was imported for the hash: empty = nothing, undefined = the hash is not stored */
+/** @param known what was imported for the hash; empty = nothing */
 function requireSame(known: string | undefined, row: string): void {
   if (known === row) return;
-  if (known === undefined) throw invalidField("hash", "is that of a row before it, which is refused");
   if (known === "") throw invalidField("hash", "is that of a key of this service");
   const message = "was imported before with another user_id, name, key_prefix, time or permissions";
   throw invalidField("hash", `${message}. Change the key with the API instead`);
-}
-
-/** Returns the store of a dry run, which enforces the limit of keys per user and stores nothing. */
-async function dryStore(added: NewRow[]): Promise<typeof apiKeys.insertImported> {
-  const counts = await apiKeys.countsOf([...new Set(added.map(({ apiKey }) => apiKey.user_id))]);
-  return async (keys) => {
-    for (const { apiKey } of keys) {
-      const count = counts.get(apiKey.user_id) ?? 0;
-      if (count >= MAX_KEYS_PER_USER) throw apiKeys.limitReached();
-      counts.set(apiKey.user_id, count + 1);
-    }
-    return true;
-  };
 }

@@ -3,7 +3,7 @@ import type { TableKey } from "../manifest/tables.ts";
 import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "./aws.ts";
 import { tableName } from "./env.ts";
 import { allOf, changing, Part, selecting } from "./expression.ts";
-import { allEnded } from "./parallel.ts";
+import { allEnded, inBatches } from "./parallel.ts";
 
 /* Reads and writes of items that several stores make in the same way. All reads are strongly consistent. */
 
@@ -28,9 +28,7 @@ export async function readMany<Item>(
   isConsistent = true,
 ): Promise<Item[]> {
   const name = tableName(table);
-  const batches = Array.from({ length: Math.ceil(keys.length / MAX_BATCH) }, (_, index) =>
-    batchGet({ [name]: keys.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH) }, isConsistent),
-  );
+  const batches = inBatches(keys, MAX_BATCH).map((batch) => batchGet({ [name]: batch }, isConsistent));
   return (await allEnded(batches)).flatMap((found) => found[name] ?? []) as Item[];
 }
 
@@ -71,6 +69,12 @@ export async function transactIf(items: Record<string, TransactItem>): Promise<b
     throw error;
   }
 }
+
+/** Joins the writes of several changes for one transaction. Their names get the index of the change. */
+export const joined = (changes: Record<string, TransactItem>[]): Record<string, TransactItem> =>
+  Object.fromEntries(
+    changes.flatMap((writes, index) => Object.entries(writes).map(([name, item]) => [`${name} ${index}`, item])),
+  );
 
 /** Sort key of the item that counts the others of its partition. It sorts before all ids. */
 export const COUNTER = "#count";

@@ -17,6 +17,10 @@ export async function inParallel<Item, Result>(
   return results;
 }
 
+/** Divides items into batches of at most `size`. */
+export const inBatches = <Item>(items: readonly Item[], size: number): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
+
 /**
  * Waits until all promises have ended, also after one has failed, so that no call outlives the invocation of a function.
  * @throws the error of the first promise that failed

@@ -1,4 +1,7 @@
+import * as z from "zod/mini";
 import { ApiError } from "../platform/errors.ts";
+import { log } from "../platform/log.ts";
+import { listOf, parse } from "./input.ts";
 
 /** What became of the rows of an import. */
 export interface ImportResult {
@@ -6,6 +9,38 @@ export interface ImportResult {
   imported: number;
   unchanged: number;
   refused: { index: number; reason: string }[];
+}
+
+/** A row whose values are valid. */
+export interface Row<Values> {
+  index: number;
+  values: Values;
+}
+
+const MAX_ROWS = 1_000;
+
+/** The rows of one call. Each is checked by itself, so that one that is refused does not affect the others. */
+export const rowList = listOf(z.unknown(), MAX_ROWS);
+
+/**
+ * Parses each row and imports those that are valid.
+ * @param run imports them, and counts them in the result; `forRow` refuses one
+ */
+export async function importRows<Schema extends z.ZodMiniType>(
+  rows: unknown[],
+  schema: Schema,
+  isDryRun: boolean,
+  run: (rows: Row<z.output<Schema>>[], result: ImportResult) => Promise<unknown>,
+): Promise<ImportResult> {
+  const result: ImportResult = { imported: 0, unchanged: 0, refused: [] };
+  const valid: Row<z.output<Schema>>[] = [];
+  for (const [index, row] of rows.entries()) {
+    await forRow(result, index, () => void valid.push({ index, values: parse(schema, row) }));
+  }
+  await run(valid, result);
+  result.refused.sort((a, b) => a.index - b.index);
+  if (!isDryRun) log.info("rows imported", { ...result, refused: result.refused.length });
+  return result;
 }
 
 /** Runs a step for the row with this index. An error that is about the row refuses it. */

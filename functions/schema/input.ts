@@ -48,6 +48,10 @@ export const displayName = z.string(orRequired("must be a string")).check(
   z.meta({ minLength: 1, maxLength: MAX_NAME_CHARACTERS }),
 );
 
+/** A list of at most `max` entries. */
+export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number) =>
+  z.array(item, orRequired("must be an array")).check(z.maxLength(max, `must have at most ${max} entries`));
+
 /**
  * A list of 1 to `max` different values. Duplicates are accepted and removed.
  * @param item schema of one value

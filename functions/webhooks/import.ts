@@ -1,15 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { platform } from "../access/actor.ts";
-import { ConditionsFailedError } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import type { ApiError } from "../platform/errors.ts";
-import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { parseCidrs } from "../receivers/receiver-address.ts";
-import { forRow, type ImportResult } from "../schema/import-rows.ts";
+import { forRow, type ImportResult, importRows, type Row } from "../schema/import-rows.ts";
 import { invalidField, parse } from "../schema/input.ts";
 import { requireNotSuspended } from "./suspension.ts";
-import { type ProjectState, projectState } from "./suspension-store.ts";
+import { projectState } from "./suspension-store.ts";
 import {
   type ImportedWebhook,
   importedWebhookInput,
@@ -22,7 +19,7 @@ import {
 import { hasSecret } from "./webhook-secret-store.ts";
 import * as webhooks from "./webhook-store.ts";
 
-/** Projects at once. The webhooks of one project are stored one after the other: they share the item that counts them. */
+/** Projects at once. */
 const PARALLEL_PROJECTS = 20;
 
 /**
@@ -35,72 +32,60 @@ const PARALLEL_PROJECTS = 20;
 export async function handler(input: unknown): Promise<ImportResult> {
   const { webhooks: given, dry_run = false } = parse(importInput, input);
   const schema = importedWebhookInput(parseCidrs(settings.webhookAllowCidrs()));
-  const result: ImportResult = { imported: 0, unchanged: 0, refused: [] };
-  const rows: { index: number; row: ImportedWebhook }[] = [];
-  for (const [index, each] of given.entries()) {
-    await forRow(result, index, () => void rows.push({ index, row: parse(schema, each) }));
-  }
-  const byProject = Map.groupBy(rows, ({ row }) => row.project_id);
-  await inParallel([...byProject.values()], PARALLEL_PROJECTS, async (ofProject) => {
-    const planned: Planned[] | undefined = dry_run ? [] : undefined;
-    for (const { index, row } of ofProject) {
-      await forRow(result, index, async () => {
-        if (await isKnown(row, planned)) result.unchanged += 1;
-        else result.imported += 1;
-      });
-    }
+  return importRows(given, schema, dry_run, (rows, result) => {
+    const byProject = Map.groupBy(rows, ({ values }) => values.project_id);
+    return inParallel([...byProject], PARALLEL_PROJECTS, ([projectId, ofProject]) =>
+      importInto(projectId, ofProject, result, dry_run),
+    );
   });
-  result.refused.sort((a, b) => a.index - b.index);
-  const { imported, unchanged, refused } = result;
-  if (!dry_run) log.info("webhooks imported", { imported, unchanged, refused: refused.length });
-  return result;
 }
 
-/** A webhook that a dry run would have stored. */
-type Planned = Webhook & { secret: string };
+type WebhookRow = Row<ImportedWebhook>;
+
+async function importInto(
+  projectId: string,
+  rows: WebhookRow[],
+  result: ImportResult,
+  isDryRun: boolean,
+): Promise<void> {
+  const state = await projectState(projectId);
+  const now = Date.now();
+  const added: (WebhookRow & webhooks.NewWebhook)[] = [];
+  for (const { index, values } of rows) {
+    await forRow(result, index, async () => {
+      requireNotSuspended(state);
+      if (await isKnown(values, state.webhooks, added)) {
+        result.unchanged += 1;
+        return;
+      }
+      if (state.webhooks.length + added.length >= MAX_WEBHOOKS_PER_PROJECT) throw webhooks.limitReached();
+      // A millisecond apart, so that lists have them in the order of the rows.
+      const createdAt = new Date(now + added.length);
+      const webhook = importWebhook(values, createdAt, randomBytes(WEBHOOK_RANDOM_BYTES));
+      added.push({ index, values, webhook, secret: values.secret });
+    });
+  }
+  const isDone = isDryRun || added.length === 0;
+  if (isDone || (await webhooks.insertImported(projectId, added, state.webhook_count))) result.imported += added.length;
+  // A webhook of the project was created or deleted meanwhile, perhaps by a repeated call, or the project was suspended.
+  else await importInto(projectId, added, result, isDryRun);
+}
 
 /**
- * Stores the webhook of a row, unless the project has it.
- * @param planned the webhooks of the rows before it; undefined = this is no dry run
- * @returns whether the project has it
- * @throws ApiError when the row is refused
+ * Returns whether the project has the webhook of a row. Name, mode and whether it is enabled may have been changed since.
+ * @param added the webhooks of the rows before it
+ * @throws ApiError `validation_error` when the webhooks with its URL have other events or another secret
  */
-async function isKnown(row: ImportedWebhook, planned: Planned[] | undefined): Promise<boolean> {
-  // Users of the project create at most 20 webhooks, so this ends.
-  for (;;) {
-    const state = await projectState(row.project_id);
-    requireNotSuspended(state);
-    const existing: (Webhook | Planned)[] = [...state.webhooks, ...(planned ?? [])];
-    let refusal: ApiError | undefined;
-    for (const webhook of existing.filter(({ url }) => url === row.url)) {
-      const field = await differenceFrom(webhook, row);
-      if (field === undefined) return true;
-      const other = "secret" in webhook ? "an earlier row" : `the webhook ${webhook.id}`;
-      refusal ??= invalidField(field, `must be the same as in ${other}, which has this URL`);
-    }
-    if (refusal) throw refusal;
-    if (existing.length >= MAX_WEBHOOKS_PER_PROJECT) throw webhooks.limitReached();
-    const webhook = importWebhook(row, new Date(), randomBytes(WEBHOOK_RANDOM_BYTES));
-    if (planned) planned.push({ ...webhook, secret: row.secret });
-    else if (!(await insertUnlessChanged(webhook, row.secret, state))) continue;
-    return false;
+async function isKnown(row: ImportedWebhook, stored: Webhook[], added: webhooks.NewWebhook[]): Promise<boolean> {
+  let refusal: ApiError | undefined;
+  for (const { webhook, secret } of [...stored.map((webhook) => ({ webhook, secret: undefined })), ...added]) {
+    if (webhook.url !== row.url) continue;
+    const hasEvents = webhook.events.toSorted().join() === row.events.toSorted().join();
+    const isSecret = secret === undefined ? await hasSecret(webhook.id, row.secret) : secret === row.secret;
+    if (hasEvents && isSecret) return true;
+    const other = secret === undefined ? `the webhook ${webhook.id}` : "an earlier row";
+    refusal ??= invalidField(hasEvents ? "secret" : "events", `must be the same as in ${other}, which has this URL`);
   }
-}
-
-/** @returns the field that differs. Name, mode and whether it is enabled may have been changed since, and do not count */
-async function differenceFrom(webhook: Webhook | Planned, row: ImportedWebhook): Promise<string | undefined> {
-  if (webhook.events.toSorted().join() !== row.events.toSorted().join()) return "events";
-  const isSame = "secret" in webhook ? webhook.secret === row.secret : await hasSecret(webhook.id, row.secret);
-  return isSame ? undefined : "secret";
-}
-
-/** @returns false when a webhook of the project was created or deleted since `state` was read, perhaps by a repeated call */
-async function insertUnlessChanged(webhook: Webhook, secret: string, state: ProjectState): Promise<boolean> {
-  try {
-    await webhooks.insert(webhook, secret, platform, {}, state);
-    return true;
-  } catch (error) {
-    if (error instanceof ConditionsFailedError) return false;
-    throw error;
-  }
+  if (refusal) throw refusal;
+  return false;
 }

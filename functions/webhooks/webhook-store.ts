@@ -4,7 +4,16 @@ import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { disabledNotificationTime } from "../notifications/notification.ts";
 import type { ConditionsFailedError, TransactItem } from "../platform/aws.ts";
-import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
+import {
+  COUNTER,
+  countDown,
+  countUp,
+  insertCounted,
+  joined,
+  readItem,
+  readItems,
+  transactIf,
+} from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
@@ -33,50 +42,65 @@ export const webhookAudit = (
   actor: Actor,
   { project_id, id }: Pick<Webhook, "project_id" | "id">,
   details: Record<string, unknown> = {},
-): TransactItem => auditPut({ scope: `project:${project_id}`, action, actor, resource_id: id, details });
+  at = new Date(),
+): TransactItem => auditPut({ scope: `project:${project_id}`, action, actor, resource_id: id, details }, at);
 
 /**
  * Stores a new webhook and its secret.
  * @param by absent = the platform
  * @param more items to write in the same transaction
- * @param seen the number of webhooks that the project must have, undefined for a project that never had one; absent = any
  * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
  * creates; `project_suspended` while it is suspended
- * @throws ConditionsFailedError when the project has another number of webhooks than was seen
  */
 export async function insert(
   webhook: Webhook,
   secret: string,
   by: Actor = platform,
   more: Record<string, TransactItem> = {},
-  seen?: { webhook_count?: number },
 ): Promise<void> {
-  const { url, events } = webhook;
-  const details = { url: recognizable(url), ...optionalFields(webhook), events };
-  const limit = MAX_WEBHOOKS_PER_PROJECT;
-  const onFull = (cause: ConditionsFailedError) => {
-    if (cause.stored.counter?.suspended_at !== undefined) return projectSuspended(cause);
-    return seen ? cause : limitReached(cause);
-  };
-  const isActive = when`attribute_not_exists(suspended_at)`;
-  const isAsSeen = seen !== undefined && isAsRead("webhook_count", seen.webhook_count);
-  await insertCounted(
-    { ...counterOf(webhook.project_id), limit, when: allOf(isActive, isAsSeen), onFull },
-    {
-      webhook: {
-        Put: {
-          TableName: tableName("webhooks"),
-          Item: { ...webhook, ...(by.user_id && { created_by: by.user_id }) },
-          ...onlyIf(when`attribute_not_exists(id)`),
-        },
+  const onFull = (cause: ConditionsFailedError) =>
+    cause.stored.counter?.suspended_at === undefined ? limitReached(cause) : projectSuspended(cause);
+  const counter = { ...counterOf(webhook.project_id), limit: MAX_WEBHOOKS_PER_PROJECT, when: isActive };
+  await insertCounted({ ...counter, onFull }, { ...puts({ webhook, secret }, by), ...more });
+}
+
+const isActive = when`attribute_not_exists(suspended_at)`;
+
+/** A webhook that is not stored yet. */
+export interface NewWebhook {
+  webhook: Webhook;
+  secret: string;
+}
+
+/** Returns the writes of a new webhook, without that of the counter. */
+function puts({ webhook, secret }: NewWebhook, by: Actor): Record<string, TransactItem> {
+  const details = { url: recognizable(webhook.url), ...optionalFields(webhook), events: webhook.events };
+  return {
+    webhook: {
+      Put: {
+        TableName: tableName("webhooks"),
+        Item: { ...webhook, ...(by.user_id && { created_by: by.user_id }) },
+        ...onlyIf(when`attribute_not_exists(id)`),
       },
-      secret: {
-        Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } },
-      },
-      audit: webhookAudit("webhook.created", by, webhook, details),
-      ...more,
     },
-  );
+    secret: { Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } } },
+    audit: webhookAudit("webhook.created", by, webhook, details, new Date(webhook.created_at)),
+  };
+}
+
+/**
+ * Stores webhooks of an earlier service, all of one project, in one transaction.
+ * @param seen the number of webhooks that the project must have; undefined = it never had one
+ * @returns false when nothing is stored, because the project has another number, or is suspended
+ */
+export function insertImported(project_id: string, added: NewWebhook[], seen: number | undefined): Promise<boolean> {
+  const counter = countUp({
+    ...counterOf(project_id),
+    limit: MAX_WEBHOOKS_PER_PROJECT,
+    count: added.length,
+    when: allOf(isActive, isAsRead("webhook_count", seen)),
+  });
+  return transactIf({ counter, ...joined(added.map((each) => puts(each, platform))) });
 }
 
 export const limitReached = (cause?: unknown) =>

@@ -3,6 +3,7 @@ import { type WebhookEventName, webhookEventNames } from "../deployments/webhook
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
+import { rowList } from "../schema/import-rows.ts";
 import { displayName, fields, orRequired, overlapSeconds, uuid } from "../schema/input.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { filterInput } from "./filter-input.ts";
@@ -117,16 +118,7 @@ export const webhookPatch = (allowed: Cidr[]) =>
   );
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
-/** Stored one by one, of each project one after the other: a thousand take seconds. */
-const MAX_IMPORTED = 1_000;
-
-/** Each row is checked by itself: one that is refused does not affect the others. */
-export const importInput = fields({
-  webhooks: z
-    .array(z.unknown(), orRequired("must be an array"))
-    .check(z.maxLength(MAX_IMPORTED, `must have at most ${MAX_IMPORTED} entries`)),
-  dry_run: z.optional(z.boolean("must be true or false")),
-});
+export const importInput = fields({ webhooks: rowList, dry_run: z.optional(z.boolean("must be true or false")) });
 
 /** The secret of an imported webhook: any text, because its receiver has it already. */
 const existingSecret = z.string(orRequired("must be a string")).check(

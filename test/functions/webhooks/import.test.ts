@@ -4,6 +4,7 @@ import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import type { ImportResult } from "../../../functions/schema/import-rows.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { eventOf, findSecrets, publish } from "../../support/deliveries.ts";
 import { startReceiver } from "../../support/receiver.ts";
 import { type Api, useService } from "../../support/service.ts";
@@ -171,6 +172,21 @@ test.each([true, false])("refuses rows with the reason, and imports the others, 
   expect(await listed()).toHaveLength(dry_run ? 0 : 2);
 });
 
+test("webhooks of a project are read and stored with one call each, and only their secrets are compared one by one", async () => {
+  const rows = [1, 2, 3].map((number) => row({ url: `https://example.com/${number}` }));
+  const calls: string[] = [];
+  interceptDynamo(({ command }, send) => {
+    calls.push(command);
+    return send();
+  });
+  expect(await importAll(rows)).toEqual(result(3));
+  expect(calls.splice(0)).toEqual(["QueryCommand", "TransactWriteItemsCommand"]);
+  expect(await importAll(rows)).toEqual(result(0, 3));
+  restoreAws();
+  expect(calls).toHaveLength(1 + 3);
+  expect((await listed()).map(({ url }: { url: string }) => url)).toEqual(rows.map(({ url }) => url));
+});
+
 test("the limit of webhooks per project holds, and a dry run knows it", async () => {
   const rows = Array.from({ length: 22 }, (_, index) => row({ url: `https://example.com/${index}` }));
   const full = "The limit of 20 webhooks per project is reached. Delete one first.";
@@ -196,7 +212,7 @@ test("the log has the counts of an import, and no secret", async () => {
   logSink.write = (_level, line) => void lines.push(JSON.stringify(line));
   await importAll([row(), row({ secret: "another secret of 16 bytes" })]);
   logSink.write = write;
-  expect(lines.filter((line) => line.includes("webhooks imported"))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes("rows imported"))).toHaveLength(1);
   expect(lines.join()).not.toMatch(new RegExp(`${secret}|another secret`));
 });
 
