@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { displayName, fields, isoTime, orRequired, userId, uuid } from "../schema/input.ts";
+import { displayName, fields, isoTime, listOf, orRequired, userId, uuid } from "../schema/input.ts";
 import { personId } from "./person-id.ts";
 
 export type Role = "admin" | "viewer";
@@ -35,19 +35,22 @@ export const membershipInput = fields({
 export const removalInput = fields({ user_id: userId, project_id: uuid, version: z.optional(isoTime) });
 
 const MAX_MEMBERS = 5_000;
+/** Greater numbers are times, in milliseconds since 1970. */
+const MAX_NUMBER = 1e12;
 /** The last time that a Date can hold. */
 const LAST_MS = 8.64e15;
 const snapshotRule = "must be an ISO 8601 time with a time zone, or a whole number that grows with each snapshot";
 
 /** Input of the platform that has all members of a range of projects. */
 export const snapshotInput = fields({
-  version: z.union(
-    [isoTime, z.int(snapshotRule).check(z.nonnegative(snapshotRule), z.maximum(LAST_MS, snapshotRule))],
-    orRequired(snapshotRule),
+  version: z.pipe(
+    z.union(
+      [isoTime, z.int(snapshotRule).check(z.nonnegative(snapshotRule), z.maximum(LAST_MS, snapshotRule))],
+      orRequired(snapshotRule),
+    ),
+    z.transform((given: Date | number) => (typeof given === "number" && given > MAX_NUMBER ? new Date(given) : given)),
   ),
-  members: z
-    .array(fields({ ...membership, role }), orRequired("must be an array"))
-    .check(z.maxLength(MAX_MEMBERS, `must have at most ${MAX_MEMBERS} entries`)),
+  members: listOf(fields({ ...membership, role }), MAX_MEMBERS),
   after: z.optional(uuid),
   until: z.optional(uuid),
   dry_run: z.optional(z.boolean("must be true or false")),

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, type TransactItem } from "../platform/aws.ts";
+import type { TransactItem } from "../platform/aws.ts";
+import { pagesOf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { selecting, when } from "../platform/expression.ts";
+import { when } from "../platform/expression.ts";
 import {
   createRevocation,
   type Revocation,
@@ -30,20 +30,10 @@ export async function revocationsAfter(after: Date, now: Date): Promise<Revocati
   if (range === undefined) return undefined;
   const revocations: Revocation[] = [];
   for (const day of range.days) {
-    let ExclusiveStartKey: Record<string, unknown> | undefined;
-    do {
-      const { Items = [], LastEvaluatedKey } = await dynamo().send(
-        new QueryCommand({
-          TableName: tableName("revocations"),
-          ConsistentRead: true,
-          ...selecting(when`#day = ${day} AND id >= ${range.firstId}`),
-          ExclusiveStartKey,
-        }),
-      );
-      revocations.push(...(Items as RevocationRow[]).flatMap(toRevocations));
+    for await (const rows of pagesOf<RevocationRow>("revocations", when`#day = ${day} AND id >= ${range.firstId}`)) {
+      revocations.push(...rows.flatMap(toRevocations));
       if (revocations.length > MAX_REVOCATIONS) return undefined;
-      ExclusiveStartKey = LastEvaluatedKey;
-    } while (ExclusiveStartKey !== undefined);
+    }
   }
   return revocations;
 }

@@ -1,5 +1,6 @@
 import { DeleteCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
+import { pagesOf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { allOf, changing, onlyIf, selecting, when } from "../platform/expression.ts";
 import { randomId } from "../platform/random-id.ts";
@@ -71,23 +72,10 @@ export async function removePlace(webhookId: string, entry: string): Promise<voi
  * Reads the places of a line in order, page by page. Strongly consistent.
  * @param dueUntil leaves out what is due later, unless a user waits for it; absent = reads all
  */
-export async function* placePages(webhookId: string, pageSize: number, dueUntil?: Date): AsyncGenerator<Place[]> {
+export function placePages(webhookId: string, pageSize: number, dueUntil?: Date): AsyncGenerator<Place[]> {
   // The character after `#`: places due in that very millisecond are included.
   const end = `${SCHEDULED}#${dueUntil?.toISOString() ?? "~"}$`;
-  let after: Record<string, unknown> | undefined;
-  do {
-    const { Items = [], LastEvaluatedKey } = await dynamo().send(
-      new QueryCommand({
-        TableName: tableName("backlog"),
-        ConsistentRead: true,
-        ...selecting(when`line = ${webhookId} AND entry < ${end}`),
-        Limit: pageSize,
-        ...(after && { ExclusiveStartKey: after }),
-      }),
-    );
-    yield Items as Place[];
-    after = LastEvaluatedKey;
-  } while (after);
+  return pagesOf("backlog", when`line = ${webhookId} AND entry < ${end}`, { Limit: pageSize });
 }
 
 type WebhookKey = Pick<Webhook, "project_id" | "id">;

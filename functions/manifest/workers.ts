@@ -203,7 +203,7 @@ export const workers = [
     uses: {
       tables: {
         ...changingMembers,
-        memberVersions: ["GetItem", "Query", "UpdateItem"],
+        memberVersions: ["GetItem", "Query", "UpdateItem", "DeleteItem"],
         projects: ["GetItem", "BatchGetItem", "UpdateItem", "DeleteItem"],
       },
     },

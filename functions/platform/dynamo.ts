@@ -1,4 +1,4 @@
-import { GetCommand, QueryCommand, type QueryCommandInput, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, paginateQuery, QueryCommand, type QueryCommandInput, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { TableKey } from "../manifest/tables.ts";
 import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "./aws.ts";
 import { tableName } from "./env.ts";
@@ -42,6 +42,16 @@ export async function readItems<Item = Record<string, unknown>>(
     new QueryCommand({ TableName: tableName(table), ConsistentRead: true, ...selecting(key), ...options }),
   );
   return Items as Item[];
+}
+
+/** Reads the items of a partition page by page. */
+export async function* pagesOf<Item>(
+  table: TableKey,
+  key: Part,
+  options: Pick<QueryCommandInput, "Limit"> = {},
+): AsyncGenerator<Item[], void, void> {
+  const query = { TableName: tableName(table), ConsistentRead: true, ...selecting(key), ...options };
+  for await (const { Items = [] } of paginateQuery({ client: dynamo() }, query)) yield Items as Item[];
 }
 
 /** Updates an item. @returns false when the condition of the change was not true */

@@ -12,11 +12,15 @@ export interface ProjectRange {
 export const isWithin = ({ after = "", until }: ProjectRange, projectId: string): boolean =>
   projectId > after && (until === undefined || projectId <= until);
 
+export const overlaps = (one: ProjectRange, other: ProjectRange): boolean =>
+  isBefore(one.after, other.until) && isBefore(other.after, one.until);
+const isBefore = (after = "", until: string | undefined): boolean => until === undefined || after < until;
+
 /** When the platform last changed a membership, and how. */
 export interface MemberVersion {
   /** As `memberName` returns it. */
   member: string;
-  /** ISO 8601. */
+  /** A time in ISO 8601; of a snapshot with a number, `#` and the number follow. */
   version: string;
   /** The member is removed; absent = is a member. */
   removed?: true;

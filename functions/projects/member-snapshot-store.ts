@@ -1,12 +1,15 @@
-import { paginateQuery } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import type { MemberRef, MemberState } from "../access/membership.ts";
 import { dynamo } from "../platform/aws.ts";
-import { readItem, readItems, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
+import { joined, pagesOf, readItem, readItems, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { changing, selecting, when } from "../platform/expression.ts";
-import { allEnded, inParallel } from "../platform/parallel.ts";
+import { ApiError } from "../platform/errors.ts";
+import { changing, when } from "../platform/expression.ts";
+import { allEnded, inBatches, inParallel } from "../platform/parallel.ts";
+import { randomId } from "../platform/random-id.ts";
+import { addSeconds } from "../platform/time.ts";
 import { invalidField } from "../schema/input.ts";
-import { type MemberChange, type MemberVersion, memberName, type ProjectRange } from "./member-difference.ts";
+import { type MemberChange, type MemberVersion, memberName, overlaps, type ProjectRange } from "./member-difference.ts";
 import { forgottenAt, removeMember, shards, upsertMember, writesOf } from "./member-store.ts";
 
 /*
@@ -14,32 +17,55 @@ import { forgottenAt, removeMember, shards, upsertMember, writesOf } from "./mem
  * applied are remembered, because a membership that a snapshot leaves as it is has no new version.
  */
 
-/** The shards of the snapshots that were applied, by version, and of the numbers of snapshots. */
-const [APPLIED, NUMBERS] = ["applied-snapshots", "snapshot-numbers"];
+/** The shards of the snapshots that were applied, by version, of those that are being applied, by time, and of numbers. */
+const [APPLIED, CURRENT, NUMBERS] = ["applied-snapshots", "current-snapshots", "snapshot-numbers"];
 const snapshotKey = (shard: string, member: string) => ({
   TableName: tableName("memberVersions"),
   Key: { shard, member },
 });
 
-/** Greater numbers are times, in milliseconds since 1970. */
-const MAX_NUMBER = 1e12;
-
 /**
- * Returns the time of a snapshot that has a number: when the first call with this number began.
+ * Returns the version of a snapshot that has a number: the time when the first call with it began, and the number.
  * @throws ApiError `validation_error` when the number is new, and a greater one was used before
  */
-export async function timeOfSnapshot(number: number, now: Date): Promise<Date> {
-  if (number > MAX_NUMBER) return new Date(number);
+export async function versionOfNumber(number: number, now: Date): Promise<string> {
   const member = String(number).padStart(13, "0");
   const item = snapshotKey(NUMBERS, member);
   const sinceThis = when`#shard = ${NUMBERS} AND #member >= ${member}`;
   const [next] = await readItems<MemberVersion>("memberVersions", sinceThis, { Limit: 1 });
   if (next && next.member !== member) throw invalidField("version", "must be greater than that of an earlier snapshot");
-  if (next) return new Date(next.version);
+  // Another page with the number may be first.
   await updateIf(item, changing({ set: { version: when`if_not_exists(#version, ${now.toISOString()})` } }));
-  // Another page with the number may have been first.
-  const stored = await readItem<MemberVersion>(item);
-  return stored ? new Date(stored.version) : now;
+  const { version } = (await readItem<MemberVersion>(item)) ?? { version: now.toISOString() };
+  return `${version}#${member}`;
+}
+
+/** The timeout of a call, and the difference of two clocks. */
+const MAX_CALL_SECONDS = 60;
+
+/**
+ * Runs a step while no other snapshot is applied to the same projects. The earlier of two at once would remove what the later
+ * one has just found as it should be, and leaves without a new version.
+ * @throws ApiError `conflict` when another snapshot is being applied to some of these projects
+ */
+export async function whileAlone<Result>(
+  version: string,
+  range: ProjectRange,
+  now: Date,
+  step: () => Promise<Result>,
+): Promise<Result> {
+  const entry = snapshotKey(CURRENT, `${now.toISOString()}#${randomId()}`);
+  await updateIf(entry, changing({ set: { ...range, version, delete_after: forgottenAt(now) } }));
+  try {
+    // After the write, so that of two calls at least one finds the other.
+    const running = when`#shard = ${CURRENT} AND #member > ${addSeconds(now, -MAX_CALL_SECONDS)}`;
+    const current = await readItems<ProjectRange & MemberVersion>("memberVersions", running);
+    if (current.some((other) => other.version !== version && overlaps(range, other)))
+      throw new ApiError("conflict", "Another snapshot of these projects is being applied. Repeat the call.");
+    return await step();
+  } finally {
+    await dynamo().send(new DeleteCommand(entry));
+  }
 }
 
 /** Returns the ranges of the snapshots later than a version that were applied. */
@@ -54,10 +80,8 @@ export async function versionsIn({ after, until }: ProjectRange): Promise<Map<st
   const found = await allEnded(
     shards.map(async (shard) => {
       const key = when`#shard = ${shard} AND #member BETWEEN ${first} AND ${last}`;
-      const query = { TableName: tableName("memberVersions"), ConsistentRead: true, ...selecting(key) };
       const versions: MemberVersion[] = [];
-      for await (const { Items = [] } of paginateQuery({ client: dynamo() }, query))
-        versions.push(...(Items as MemberVersion[]));
+      for await (const page of pagesOf<MemberVersion>("memberVersions", key)) versions.push(...page);
       return versions;
     }),
   );
@@ -84,14 +108,8 @@ export async function applySnapshot(
 ): Promise<void> {
   const entry = snapshotKey(APPLIED, `${version}#${range.after ?? ""}#${range.until ?? ""}`);
   await updateIf(entry, changing({ set: { ...range, delete_after: forgottenAt(now) } }));
-  const batches = Array.from({ length: Math.ceil(changes.length / CHANGES_PER_TRANSACTION) }, (_, index) =>
-    changes.slice(index * CHANGES_PER_TRANSACTION, (index + 1) * CHANGES_PER_TRANSACTION),
-  );
-  await inParallel(batches, PARALLEL_TRANSACTIONS, async (batch) => {
-    const writes = batch.flatMap((change, index) =>
-      Object.entries(writesOf(change, version, now)).map(([name, item]) => [`${name} ${index}`, item] as const),
-    );
-    if (await transactIf(Object.fromEntries(writes))) return;
+  await inParallel(inBatches(changes, CHANGES_PER_TRANSACTION), PARALLEL_TRANSACTIONS, async (batch) => {
+    if (await transactIf(joined(batch.map((change) => writesOf(change, version, now))))) return;
     for (const { after, ...ref } of batch) {
       if (after) await upsertMember(ref, after, version, now);
       else await removeMember(ref, version, now);

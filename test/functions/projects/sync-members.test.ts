@@ -246,6 +246,87 @@ describe("the order of changes", () => {
   });
 });
 
+describe("two snapshots at the same moment", () => {
+  /** Applies a snapshot, and calls another function when it is about to write its changes. */
+  async function syncAround(members: object[], more: object, other: () => Promise<unknown>): Promise<SyncResult> {
+    let isFirst = true;
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "TransactWriteItemsCommand" && isFirst) {
+        isFirst = false;
+        await other();
+      }
+      return send();
+    });
+    return sync(members, more);
+  }
+  const conflict = { code: "conflict" };
+
+  test("the earlier does not remove a member whom the later one leaves as it is", async () => {
+    const { ids, range } = givenProjects(1);
+    const { api, userId } = service.user();
+    const member = memberOf(ids[0], { user_id: userId });
+    await sync([member], { ...range, version: secondsAgo(60) });
+    const earlier = { ...range, version: secondsAgo(30), force: true };
+    const result = await syncAround([], earlier, () => expect(sync([member], range)).rejects.toMatchObject(conflict));
+    expect(result).toEqual({ ...none, removed: 1, applied: true });
+    expect(await sync([member], range)).toEqual({ ...none, added: 1, applied: true });
+    expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
+  });
+
+  test("the earlier changes nothing while the later one is applied, nor after it", async () => {
+    const { ids, range } = givenProjects(1);
+    const [kept, added] = [memberOf(ids[0]), memberOf(ids[0])];
+    await sync([kept], { ...range, version: secondsAgo(60) });
+    const earlier = () => sync([], { ...range, version: secondsAgo(30), force: true });
+    const isRefused = () => expect(earlier()).rejects.toMatchObject(conflict);
+    expect(await syncAround([kept, added], range, isRefused)).toEqual({
+      ...none,
+      added: 1,
+      unchanged: 1,
+      applied: true,
+    });
+    expect(await earlier()).toEqual({ ...none, applied: true });
+    expect(await sync([kept, added], { ...range, dry_run: true })).toMatchObject({ unchanged: 2 });
+  });
+
+  test("both are applied if they have different projects, or are pages with the same version", async () => {
+    const { ids, range } = givenProjects(2);
+    const [first, second = ""] = ids;
+    const firstPage = { ...range, until: first, version: secondsAgo(30) };
+    for (const version of [secondsAgo(20), firstPage.version]) {
+      const other = () => sync([memberOf(second)], { ...range, after: first, version, force: true });
+      expect(await syncAround([memberOf(first)], { ...firstPage, force: true }, other)).toMatchObject({
+        applied: true,
+      });
+    }
+    const again = () => sync([memberOf(first)], { ...firstPage, force: true });
+    expect(await syncAround([memberOf(first)], { ...firstPage, force: true }, again)).toMatchObject({ applied: true });
+  });
+
+  test("are in the order of their numbers if these were first used in the same millisecond", async () => {
+    const { ids, range } = givenProjects(1);
+    const member = memberOf(ids[0]);
+    const first = Date.now() % 1e11;
+    fakeDate();
+    for (const [members, version] of [[[], first] as const, [[member], first + 1] as const])
+      await sync([...members], { ...range, version, force: true });
+    expect(await sync([], { ...range, version: first, force: true })).toMatchObject({ removed: 0 });
+  });
+
+  test("the later one is refused for a minute if the process of the earlier was killed", async () => {
+    const { ids, range } = givenProjects(1);
+    const member = memberOf(ids[0]);
+    interceptDynamo(({ command }, send) =>
+      command === "TransactWriteItemsCommand" || command === "DeleteItemCommand" ? Promise.reject(new Error()) : send(),
+    );
+    await expect(sync([member], { ...range, version: secondsAgo(30) })).rejects.toThrow();
+    restoreAws();
+    await expect(sync([member], range)).rejects.toMatchObject(conflict);
+    fakeDate().advance(61);
+    expect(await sync([member], range)).toEqual({ ...none, added: 1, applied: true });
+  });
+});
+
 test("unchanged memberships cost reads only, one for a hundred", async () => {
   const { ids, range } = givenProjects(1);
   const members = Array.from({ length: 250 }, () => memberOf(ids[0]));
@@ -259,7 +340,8 @@ test("unchanged memberships cost reads only, one for a hundred", async () => {
   const counted = Object.fromEntries(
     [...Map.groupBy(calls, (each) => each)].map(([name, { length }]) => [name, length]),
   );
-  expect(counted).toEqual({ QueryCommand: 17, UpdateItemCommand: 1, BatchGetItemCommand: 3 });
+  // The writes are those of the snapshot itself: it begins, is applied, and ends.
+  expect(counted).toEqual({ QueryCommand: 18, UpdateItemCommand: 2, DeleteItemCommand: 1, BatchGetItemCommand: 3 });
 });
 
 const valid = memberOf("01930000-0000-7000-8000-00000000d301");
