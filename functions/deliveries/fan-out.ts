@@ -16,6 +16,7 @@ import { type PlannedDelivery, planDelivery } from "./plan-delivery.ts";
  */
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
   const outbox = new Outbox(batch.Records.length);
+  const webhooksOf = oncePerProject(webhooks.list);
   return sqsConsumer(async ({ body, messageId, attributes }) => {
     const message = parseDeploymentEvent(body);
     if (!message.ok) {
@@ -27,7 +28,7 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
       return;
     }
     const receivedAt = new Date(Number(attributes.SentTimestamp));
-    const [planned] = await Promise.allSettled([fanOut(message.event, receivedAt, messageId)]);
+    const [planned] = await Promise.allSettled([fanOut(message.event, receivedAt, messageId, webhooksOf)]);
     const { deliveries, failure } =
       planned.status === "fulfilled"
         ? planned.value
@@ -35,6 +36,16 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
     await outbox.add(deliveries);
     if (failure) throw failure.error;
   })(batch);
+}
+
+/** Reads once for all events of a project in a batch. They were received before it, so none misses a webhook that existed then. */
+function oncePerProject<Found>(read: (projectId: string) => Promise<Found>) {
+  const found = new Map<string, Promise<Found>>();
+  return (projectId: string): Promise<Found> => {
+    const reading = found.get(projectId) ?? read(projectId);
+    found.set(projectId, reading);
+    return reading;
+  };
 }
 
 interface FanOut {
@@ -47,10 +58,16 @@ interface FanOut {
 /**
  * Stores an event and plans its deliveries.
  * @param receivedAt when SQS received the event, by the clock of SQS
+ * @param webhooksOf reads the webhooks of a project
  */
-async function fanOut(event: DeploymentEvent, receivedAt: Date, messageId: string): Promise<FanOut> {
+async function fanOut(
+  event: DeploymentEvent,
+  receivedAt: Date,
+  messageId: string,
+  webhooksOf: typeof webhooks.list,
+): Promise<FanOut> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
-  const [found, isNew] = await allEnded([webhooks.list(event.project_id), events.insert(event, receivedAt, messageId)]);
+  const [found, isNew] = await allEnded([webhooksOf(event.project_id), events.insert(event, receivedAt, messageId)]);
   const planned = await Promise.allSettled(
     found
       .filter((webhook) => receives(webhook, event))

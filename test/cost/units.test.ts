@@ -237,7 +237,7 @@ describe("bench/units.json", () => {
     ["fail1", [3, 4, 1, 1]],
     // Event, place and row; the wake-up, once for all.
     ["quietFanOut", [1, 4, 1, 1]],
-    ["waitingFanOut", [10, 31, 0, 0]],
+    ["waitingFanOut", [1, 31, 0, 0]],
     // Lease, row, the removal of place and wake-up. Reads: the line three times, row, webhook and secrets.
     ["work1", [6, 4, 1, 0]],
     ["work10", [33, 22, 1, 0]],

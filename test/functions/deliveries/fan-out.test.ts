@@ -430,6 +430,16 @@ describe("an event that was received before", () => {
 const reversed = (event: object) => Object.fromEntries(Object.entries(event).reverse());
 
 describe("a batch", () => {
+  test("reads the webhooks of each project once", async () => {
+    const { webhook: other } = await givenWebhook();
+    const calls = watchDynamo();
+    expect(await publish(...[webhook, other, webhook, webhook].map(({ project_id }) => eventOf(project_id)))).toEqual(
+      allDone,
+    );
+    expect(calls.filter(({ command }) => command === "QueryCommand")).toHaveLength(2);
+    expect(await takenFirst()).toEqual([other.id, webhook.id, webhook.id, webhook.id].sort());
+  });
+
   test("with an event whose reads are slow does not delay the messages of the others", async () => {
     const { webhook: slow } = await givenWebhook();
     const { promise: readReleased, resolve: releaseRead } = Promise.withResolvers<void>();
