@@ -177,12 +177,15 @@ test("a key that is rolled meanwhile ends, and the new one stays", async () => {
   expect(await Promise.all([key, next].map(statusWith))).toEqual([401, 200]);
 });
 
+/** API Gateway ends a request after this time. */
+const API_TIMEOUT_MS = 29_000;
+
 test("ends a hundred keys of one user, and their limit is free again", async () => {
   const user = service.user();
   const keys = await Promise.all(Array.from({ length: 100 }, () => create(user)));
   const startedAt = performance.now();
   expect((await revoke(keys.map(({ key }) => key))).status).toBe(202);
-  expect(performance.now() - startedAt).toBeLessThan(14_000);
+  expect(performance.now() - startedAt).toBeLessThan(API_TIMEOUT_MS);
   expect((await user.api.get("/v1/api-keys")).body.data).toEqual([]);
   expect((await user.api.post("/v1/api-keys", { name: "again" })).status).toBe(201);
 });
