@@ -1,27 +1,13 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 import { type CiSystem, ciSystems } from "../functions/manifest/ci-systems.ts";
+import { keyKindList } from "../functions/manifest/imported-keys.ts";
 import {
-  differentPrefixesRule,
-  haveDifferentPrefixes,
-  isKeyPrefix,
-  keyHashes,
-  keyPrefixRule,
-  MAX_KEY_KINDS,
-} from "../functions/manifest/imported-keys.ts";
-import {
-  isLegacyName,
-  isLegacyUntil,
-  legacyNameRule,
-  legacyUntilRule,
+  isLegacySignatureHeader,
+  type LegacySignatureHeader,
+  legacySignatureHeaderRule,
 } from "../functions/manifest/legacy-signature-header.ts";
-import {
-  isPlatformDescription,
-  isPlatformPermission,
-  MAX_PLATFORM_PERMISSIONS,
-  platformDescriptionRule,
-  platformPermissionRule,
-} from "../functions/manifest/permissions.ts";
+import { platformPermissionList } from "../functions/manifest/permissions.ts";
 
 /*
  * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
@@ -186,35 +172,12 @@ const stageSchema = z.strictObject({
    * Permissions of the platform's other services, which API keys and trusted workflows may hold, and of which `credentials/verify`
    * says whether a credential has them; absent = none. Credentials keep one that is removed, and it can no longer be given or verified.
    */
-  permissions: z
-    .array(
-      z.strictObject({
-        name: z.string().refine(isPlatformPermission, platformPermissionRule),
-        /** What it allows, in a sentence. */
-        description: z.string().refine(isPlatformDescription, platformDescriptionRule),
-      }),
-    )
-    .min(1)
-    .max(MAX_PLATFORM_PERMISSIONS)
-    .refine((list) => areDifferent(list.map(({ name }) => name)), "must have different names")
-    .optional(),
+  permissions: z.optional(platformPermissionList()),
   /**
    * Kinds of keys of an earlier service of the platform, which are accepted after an import (docs/moving-in.md); absent = none:
    * a token that begins with `svc_` is an API key, and any other is a JWT.
    */
-  importedKeys: z
-    .array(
-      z.strictObject({
-        /** The beginning of each key, such as `acme_`. */
-        prefix: z.string().refine(isKeyPrefix, keyPrefixRule),
-        /** How the whole key was hashed. `hmac-sha256` needs `importedKeysPepper`. */
-        hash: z.enum(keyHashes),
-      }),
-    )
-    .min(1)
-    .max(MAX_KEY_KINDS)
-    .refine(haveDifferentPrefixes, differentPrefixesRule)
-    .optional(),
+  importedKeys: z.optional(keyKindList()),
   /** The pepper of imported keys, as text; absent = none was used. */
   importedKeysPepper: z
     .strictObject({
@@ -228,13 +191,7 @@ const stageSchema = z.strictObject({
    * A header in which receivers of an earlier service of the platform look for the signature. Until a date, every delivery of the
    * stage has it, with the value of `X-Service-Signature`; absent = none.
    */
-  legacySignatureHeader: z
-    .strictObject({
-      name: z.string().refine(isLegacyName, legacyNameRule),
-      /** The first moment without it: a date, or a time with a time zone, in ISO 8601. */
-      until: z.string().refine(isLegacyUntil, legacyUntilRule),
-    })
-    .optional(),
+  legacySignatureHeader: z.custom<LegacySignatureHeader>(isLegacySignatureHeader, legacySignatureHeaderRule).optional(),
   deliveries: z
     .strictObject({
       /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */

@@ -1,32 +1,8 @@
 import * as z from "zod/mini";
-import {
-  isPlatformDescription,
-  isPlatformPermission,
-  MAX_PLATFORM_PERMISSIONS,
-  type PlatformPermission,
-  platformDescriptionRule,
-  platformPermissionRule,
-} from "../manifest/permissions.ts";
+import { type PlatformPermission, platformPermissionList } from "../manifest/permissions.ts";
 import { settings } from "../platform/env.ts";
-import { fields, orRequired, setOf } from "../schema/input.ts";
+import { orRequired, setOf } from "../schema/input.ts";
 import { parseJsonSetting } from "../schema/json-setting.ts";
-
-const permissionList = z
-  .array(
-    fields({
-      name: z
-        .string(orRequired("must be a string"))
-        .check(z.refine((name) => isPlatformPermission(name), platformPermissionRule)),
-      description: z
-        .string(orRequired(platformDescriptionRule))
-        .check(z.refine((text) => isPlatformDescription(text), platformDescriptionRule)),
-    }),
-    orRequired("must be a list"),
-  )
-  .check(
-    z.maxLength(MAX_PLATFORM_PERMISSIONS, `must have at most ${MAX_PLATFORM_PERMISSIONS} entries`),
-    z.refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "must have different names"),
-  );
 
 /**
  * Returns the permissions that the platform adds in this stage: the setting PERMISSIONS.
@@ -36,7 +12,7 @@ export function platformPermissions(): PlatformPermission[] {
   const setting = settings.permissions();
   if (setting === undefined) return [];
   const example = '[{"name":"registry:push","description":"push images"}]';
-  return parseJsonSetting("PERMISSIONS", setting, permissionList, example);
+  return parseJsonSetting("PERMISSIONS", setting, platformPermissionList(), example);
 }
 
 /** Returns the names of permissions of this API and of those that the platform adds. */

@@ -1,31 +1,6 @@
-import * as z from "zod/mini";
-import {
-  differentPrefixesRule,
-  haveDifferentPrefixes,
-  type ImportedKeyKind,
-  isKeyPrefix,
-  keyHashes,
-  keyPrefixRule,
-  MAX_KEY_KINDS,
-} from "../manifest/imported-keys.ts";
+import { type ImportedKeyKind, keyKindList } from "../manifest/imported-keys.ts";
 import { settings } from "../platform/env.ts";
-import { fields, orRequired } from "../schema/input.ts";
 import { parseJsonSetting } from "../schema/json-setting.ts";
-
-/** Created when it is needed: most stages import no keys, and the authorizer loads this file. */
-const kindList = () =>
-  z
-    .array(
-      fields({
-        prefix: z.string(orRequired(keyPrefixRule)).check(z.refine(isKeyPrefix, keyPrefixRule)),
-        hash: z.enum(keyHashes, orRequired(`must be ${keyHashes.join(" or ")}`)),
-      }),
-      orRequired("must be a list"),
-    )
-    .check(
-      z.refine((kinds) => kinds.length <= MAX_KEY_KINDS, `must have at most ${MAX_KEY_KINDS} entries`),
-      z.refine(haveDifferentPrefixes, differentPrefixesRule),
-    );
 
 let parsed: { setting: string; kinds: ImportedKeyKind[] } | undefined;
 
@@ -38,7 +13,7 @@ export function importedKeyKinds(): ImportedKeyKind[] {
   if (setting === undefined) return [];
   if (parsed?.setting !== setting) {
     const example = '[{"prefix":"acme_","hash":"sha256"}]';
-    parsed = { setting, kinds: parseJsonSetting("IMPORTED_KEYS", setting, kindList(), example) };
+    parsed = { setting, kinds: parseJsonSetting("IMPORTED_KEYS", setting, keyKindList(), example) };
   }
   return parsed.kinds;
 }

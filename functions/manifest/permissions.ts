@@ -1,3 +1,5 @@
+import * as z from "zod/mini";
+
 /* Not in endpoints.ts: the authorizer needs the names, and its bundle would contain all rows. */
 
 /**
@@ -34,24 +36,39 @@ export const workflowPermissions = [
 ] as const satisfies readonly Permission[];
 export type WorkflowPermission = (typeof workflowPermissions)[number];
 
-/** A permission that the platform defines for its other services. The API lists it and gives it to credentials, and uses it for nothing. */
-export interface PlatformPermission {
-  name: string;
-  description: string;
-}
-
 /** They fit into the context that the authorizer passes on. */
-export const MAX_PLATFORM_PERMISSIONS = 20;
+const MAX_PLATFORM_PERMISSIONS = 20;
 
 const PLATFORM_PERMISSION = /^(?=.{3,40}$)([a-z][a-z0-9-]*):[a-z][a-z0-9-]*$/;
-export const platformPermissionRule =
-  "must be at most 40 characters such as registry:push, and not begin with a resource of this API";
+const nameRule = "must be at most 40 characters such as registry:push, and not begin with a resource of this API";
 
 /** Returns whether the platform may use a name. A resource of this API is reserved: a later release may add permissions for it. */
-export function isPlatformPermission(name: string): boolean {
+function isPlatformPermission(name: string): boolean {
   const resource = PLATFORM_PERMISSION.exec(name)?.[1];
   return resource !== undefined && !permissions.some((own) => own.startsWith(`${resource}:`));
 }
 
-export const platformDescriptionRule = "must be text of at most 100 characters";
-export const isPlatformDescription = (text: string): boolean => text.trim() !== "" && text.length <= 100;
+const descriptionRule = "must be text of at most 100 characters";
+
+/**
+ * The permissions that the platform defines for its other services: option and setting. The API lists them and gives them to
+ * credentials, and uses them for nothing.
+ */
+export const platformPermissionList = () =>
+  z
+    .array(
+      z.strictObject({
+        name: z.string(nameRule).check(z.refine(isPlatformPermission, nameRule)),
+        /** What it allows, in a sentence. */
+        description: z
+          .string(descriptionRule)
+          .check(z.refine((text) => text.trim() !== "" && text.length <= 100, descriptionRule)),
+      }),
+      "must be a list",
+    )
+    .check(
+      z.minLength(1, "must not be empty"),
+      z.maxLength(MAX_PLATFORM_PERMISSIONS, `must have at most ${MAX_PLATFORM_PERMISSIONS} entries`),
+      z.refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "must have different names"),
+    );
+export type PlatformPermission = z.infer<ReturnType<typeof platformPermissionList>>[number];

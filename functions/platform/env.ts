@@ -7,9 +7,10 @@ import { SettingError } from "./errors.ts";
  * The only module that reads environment variables. A variable is read when its value is needed, not at import time.
  */
 
-function required(name: string): string {
+/** @param reason why it is needed, after the message */
+function required(name: string, reason = ""): string {
   const value = optional(name);
-  if (value === undefined) throw new SettingError(`${name} is not set`);
+  if (value === undefined) throw new SettingError(`${name} is not set${reason}`);
   return value;
 }
 
@@ -136,7 +137,8 @@ export const settings = {
   /** The kinds of keys of an earlier service, as JSON (api-keys/imported-keys.ts); undefined = none. */
   importedKeys: () => optional("IMPORTED_KEYS"),
   /** The pepper of keys that an earlier service hashed with HMAC-SHA256, and the secret in Secrets Manager that holds it on AWS. */
-  importedKeysPepper: () => required("IMPORTED_KEYS_PEPPER"),
+  importedKeysPepper: () =>
+    required("IMPORTED_KEYS_PEPPER", ". IMPORTED_KEYS has keys with the hash hmac-sha256, which need it"),
   importedKeysPepperArn: () => optional("IMPORTED_KEYS_PEPPER_ARN"),
   /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
   oidcIssuers: () => optional("OIDC_ISSUERS"),

@@ -1,9 +1,7 @@
 import {
-  isLegacyName,
-  isLegacyUntil,
+  isLegacySignatureHeader,
   type LegacySignatureHeader,
-  legacyNameRule,
-  legacyUntilRule,
+  legacySignatureHeaderRule,
 } from "../manifest/legacy-signature-header.ts";
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
@@ -16,10 +14,9 @@ import { SettingError } from "../platform/errors.ts";
 export function legacySignatureHeader(): LegacySignatureHeader | undefined {
   const text = settings.legacySignatureHeader();
   if (text === undefined) return undefined;
-  const { name, until }: { name?: unknown; until?: unknown } = Object(parsed(text));
-  if (isLegacyName(name) && isLegacyUntil(until)) return { name, until };
-  const rules = `Its name ${legacyNameRule}. Its until ${legacyUntilRule}.`;
-  throw new SettingError(`LEGACY_SIGNATURE_HEADER must be JSON such as {"name":"…","until":"…"}. ${rules}`);
+  const value = parsed(text);
+  if (isLegacySignatureHeader(value)) return value;
+  throw new SettingError(`LEGACY_SIGNATURE_HEADER must be JSON, and ${legacySignatureHeaderRule}`);
 }
 
 function parsed(text: string): unknown {

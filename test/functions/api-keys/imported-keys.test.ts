@@ -35,7 +35,7 @@ test.each([
   ["that is no list", "{}", "must be a list"],
   ["with an unknown hash", [{ prefix: "acme_", hash: "md5" }], "0.hash must be sha256 or hmac-sha256"],
   ["with an unknown field", [{ ...kind("acme_"), pepper: "x" }], "0.pepper is not a known field"],
-  ["without a prefix", [{ hash: "sha256" }], "0.prefix is required"],
+  ["without a prefix", [{ hash: "sha256" }], "0.prefix must be 2 to 20 characters"],
   ["with a prefix of one character", [kind("a")], "0.prefix must be 2 to 20 characters"],
   ["with a prefix of 21 characters", [kind("a".repeat(21))], "0.prefix must be 2 to 20 characters"],
   ["with a space in a prefix", [kind("acme ")], "0.prefix must be 2 to 20 characters"],
@@ -50,7 +50,7 @@ test.each([
     "must have prefixes that do not begin",
   ],
   ["with the same prefix twice", [kind("acme_"), kind("acme_")], "must have prefixes that do not begin"],
-  ["with 11 kinds", Array.from({ length: 11 }, (_, n) => kind(`k${n + 10}_`)), "must have at most 10 entries"],
+  ["with 11 kinds", Array.from({ length: 11 }, (_, n) => kind(`k${n + 10}_`)), "must have 1 to 10 entries"],
 ])("IMPORTED_KEYS %s stops with an error that names it", (_title, value, message) => {
   process.env.IMPORTED_KEYS = typeof value === "string" ? value : JSON.stringify(value);
   expect(importedKeyKinds).toThrow(SettingError);

@@ -46,7 +46,9 @@ test("the hash of a key is its SHA-256, and text that cannot be a key has none",
 });
 
 test("the pepper is the setting in a local run, and an error names it when it is not set", async () => {
-  await expect(storedHashOf("old_x")).rejects.toThrow("IMPORTED_KEYS_PEPPER is not set");
+  await expect(storedHashOf("old_x")).rejects.toThrow(
+    "IMPORTED_KEYS_PEPPER is not set. IMPORTED_KEYS has keys with the hash hmac",
+  );
   process.env.IMPORTED_KEYS_PEPPER = "salt";
   expect(await storedHashOf("old_x")).toBe(hmac("salt", "old_x"));
 });

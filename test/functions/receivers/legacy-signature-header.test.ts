@@ -22,6 +22,7 @@ describe("the setting LEGACY_SIGNATURE_HEADER", () => {
   test.each([
     { name: "X-Acme-Signature", until: "2027-01-31" },
     { name: "X-Hub-Signature-256", until: "2027-01-31T09:30:00Z" },
+    { name: "X-Acme-Signature", until: "2028-02-29T00:00+14:00" },
     { name: "signature!#$%&'*+.^_`|~", until: "2027-01-31T09:30:00.5+02:00" },
   ])("can be %j", (value) => {
     set(value);
@@ -43,11 +44,13 @@ describe("the setting LEGACY_SIGNATURE_HEADER", () => {
     ["names that of a host", { name: "HOST", until }],
     ["has a date that is none", { name: "X-Acme-Signature", until: "tomorrow" }],
     ["has a 13th month", { name: "X-Acme-Signature", until: "2027-13-01" }],
+    ["has a 30th of February", { name: "X-Acme-Signature", until: "2027-02-30" }],
+    ["has a time on the 29th of February of a common year", { name: "X-A", until: "2027-02-29T09:30:00+14:00" }],
     ["has a time without a zone", { name: "X-A", until: "2027-01-31T09:30:00" }],
   ])("is rejected with its rules when it %s", (_, value) => {
     set(value);
     const rules =
-      /^LEGACY_SIGNATURE_HEADER must be JSON .* Its name must be the name of a header .* Its until must be a date or a time/;
+      /^LEGACY_SIGNATURE_HEADER must be JSON, and must have a name of a header .*, and an until that is a date or a time/;
     expect(legacySignatureHeader).toThrow(rules);
   });
 });
