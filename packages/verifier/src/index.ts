@@ -75,7 +75,8 @@ interface CachedResult {
   /** What revocations name: the key, the user and the projects that the result is about. */
   names: string[];
   askedAt: Moment;
-  expiresAt: number;
+  /** From then on. Not a time: the clock may be set back before it. */
+  usableSeconds: number;
 }
 
 interface PendingCall {
@@ -94,8 +95,6 @@ export class Verifier {
   #cursor: string | undefined;
   /** When the last read of the feed that succeeded was begun; undefined = none. */
   #followedAt: Moment | undefined;
-  /** Number of reads of the feed that succeeded. */
-  #reads = 0;
   #usedAt: Moment = now();
   #isFollowing = false;
   #isClosed = false;
@@ -119,21 +118,20 @@ export class Verifier {
    * @param token without `Bearer`
    * @throws VerificationUnavailableError when neither the cache nor the service has a result
    */
-  async verify(token: string, { permission, projectId: givenId }: Question = {}): Promise<Verification> {
-    // Otherwise the many spellings of one id would displace other results.
-    const projectId = givenId?.toLowerCase();
+  async verify(token: string, { permission, projectId }: Question = {}): Promise<Verification> {
+    // Otherwise the many spellings of one id would displace other results. A null is left to the service, which refuses it:
+    // as an absent project, it would skip the check of the membership.
+    const entry = { token, permission, project_id: isText(projectId) ? projectId.toLowerCase() : projectId };
     this.#usedAt = now();
     if (!this.#isFollowing && !this.#isClosed) void this.#follow();
     // A result is cached for the whole question: the service knows the permissions, and which names are mistyped.
-    const key = createHash("sha256")
-      .update(JSON.stringify([token, projectId, permission]))
-      .digest("base64");
+    const key = createHash("sha256").update(JSON.stringify(entry)).digest("base64");
     const cached = this.#cache.get(key);
     if (cached && this.#isUsable(cached)) return cached.result;
     const pending = this.#pending.get(key);
     if (pending && secondsSince(pending.askedAt) < this.#options.maxStaleSeconds) return pending.result;
     const askedAt = now();
-    const result = this.#ask(key, { token, permission, project_id: projectId }, askedAt);
+    const result = this.#ask(key, entry, askedAt);
     this.#pending.set(key, { askedAt, result });
     try {
       return await result;
@@ -150,8 +148,8 @@ export class Verifier {
     clearTimeout(this.#timer);
   }
 
-  #isUsable({ askedAt, expiresAt }: CachedResult): boolean {
-    return this.#isFollowed() && Date.now() < expiresAt && secondsSince(askedAt) < this.#options.maxAgeSeconds;
+  #isUsable({ askedAt, usableSeconds }: CachedResult): boolean {
+    return this.#isFollowed() && secondsSince(askedAt) < usableSeconds;
   }
 
   #isFollowed(): boolean {
@@ -159,20 +157,16 @@ export class Verifier {
   }
 
   /** Asks the service about one credential. In a batch, one that cannot be checked would fail the others. */
-  async #ask(
-    key: string,
-    credential: { token: string; permission: string | undefined; project_id: string | undefined },
-    askedAt: Moment,
-  ): Promise<Verification> {
-    const readsBefore = this.#reads;
-    const { results } = await this.#call(this.#options.verifyFunction, { credentials: [credential] }, isAnswer);
+  async #ask(key: string, entry: { project_id: string | undefined }, askedAt: Moment): Promise<Verification> {
+    const followedBefore = this.#followedAt;
+    const { results } = await this.#call(this.#options.verifyFunction, { credentials: [entry] }, isAnswer);
     const [result] = results;
     // Callers share it.
     for (const value of [result, ...Object.values(result)]) Object.freeze(value);
     this.#cache.delete(key);
     // A read of the feed during the call may have had a revocation that the result does not reflect.
-    if (result.valid && this.#isFollowed() && this.#reads === readsBefore) {
-      this.#store(key, result, credential.project_id, askedAt);
+    if (result.valid && this.#isFollowed() && this.#followedAt === followedBefore) {
+      this.#store(key, result, entry.project_id, askedAt);
     }
     return result;
   }
@@ -181,13 +175,14 @@ export class Verifier {
     // Without a project, any project that trusts the repository changes what a workflow may do.
     if (result.type === "workflow" && projectId === undefined) return;
     const { user_id, key_id, project_ids, expires_at } = result;
+    const lifetime = expires_at === null ? Number.POSITIVE_INFINITY : (Date.parse(expires_at) - askedAt.wall) / 1000;
     const [oldest] = this.#cache.keys();
     if (oldest !== undefined && this.#cache.size >= this.#options.maxEntries) this.#cache.delete(oldest);
     this.#cache.set(key, {
       result,
       names: [user_id, key_id, projectId, ...(project_ids ?? [])].filter(isText),
       askedAt,
-      expiresAt: expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at),
+      usableSeconds: Math.min(this.#options.maxAgeSeconds, lifetime),
     });
   }
 
@@ -202,7 +197,6 @@ export class Verifier {
       this.#drop(page);
       this.#cursor = page.cursor;
       this.#followedAt = begunAt;
-      this.#reads += 1;
     } catch (error) {
       this.#options.onFeedError(error);
     }

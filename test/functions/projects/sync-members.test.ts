@@ -370,6 +370,7 @@ test.each([
     { members: [], after: valid.project_id, until: valid.project_id.replace("d", "c") },
     "until must not be less than after",
   ],
+  ["null as the beginning of a page, which absent would be the first", { after: null }, "after must be a UUID"],
   ["a text as force", { force: "yes" }, "force must be true or false"],
   ["an unknown field", { pages: 2 }, "pages is not a known field"],
 ])("throws validation_error for %s, and changes nothing", async (_title, fields, message) => {

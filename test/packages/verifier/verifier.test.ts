@@ -21,6 +21,7 @@ const service = useService();
 const opened: Verifier[] = [];
 afterEach(() => {
   for (const verifier of opened.splice(0)) verifier.close();
+  jest.restoreAllMocks();
   jest.useRealTimers();
 });
 
@@ -161,6 +162,24 @@ describe("a result", () => {
     expect(await cached(key)).toMatchObject({ expires_at });
     fakeDate().advance(3_000.001);
     expect(await verifier.verify(key)).toEqual(rejected("api_key_expired"));
+  });
+
+  test("is used no longer than until its expires_at when the clock is set back", async () => {
+    const { key } = await givenKey({ expires_at: new Date(Date.now() + 3_000_000).toISOString() });
+    const { verifier, cached, verificationsOf } = givenVerifier({ maxStaleSeconds: 5_000, maxAgeSeconds: 5_000 });
+    await cached(key);
+    const elapsed = performance.now.bind(performance);
+    jest.spyOn(performance, "now").mockImplementation(() => elapsed() + 3_000_001);
+    fakeDate().advance(-3_600);
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+  });
+
+  test("is not that of an absent project or permission for a null, which is malformed", async () => {
+    const { key } = await givenKey();
+    const { verifier, cached } = givenVerifier();
+    await cached(key);
+    for (const question of [{ projectId: null }, { permission: null }])
+      expect(await verifier.verify(key, question as object)).toEqual(rejected("malformed"));
   });
 
   test("is asked for again when it is older than its upper bound, and the oldest is dropped above another", async () => {
