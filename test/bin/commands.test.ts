@@ -288,4 +288,4 @@ test("the running service sweeps every 5 s", async () => {
   const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / (times.length - 1) / 1000;
   expect(seconds).toBeGreaterThan(4.5);
   expect(seconds).toBeLessThan(9);
-}, 70_000);
+});

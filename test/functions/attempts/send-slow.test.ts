@@ -38,6 +38,7 @@ test("a receiver that hangs does not hold up the lines of others in its batch", 
   const batch = handler(sqsEvent(workCall(stuck), workCall(webhook)));
   await eventually(async () => expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" }));
   expect(await rowOf(hanging)).toMatchObject({ status: "pending", attempt_count: 0 });
+  await receiver.waitFor(2);
   respondToStuck();
   expect(await batch).toEqual({ batchItemFailures: [] });
   expect(await rowOf(hanging)).toMatchObject({ status: "succeeded" });

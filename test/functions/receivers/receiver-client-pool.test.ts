@@ -51,7 +51,7 @@ test("the client pool opens a new connection and closes the old one after a paus
   expect(await send()).toEqual(success);
   expect(new Set(ports).size).toBe(2);
   await closed;
-}, 30_000);
+});
 
 test("the client pool measures the pause from the end of the last request", async () => {
   receiver.respondWith((_, response) => {

@@ -73,7 +73,7 @@ test("continues after an outage at the last cursor, and says so once", async () 
   expect(ids).toEqual(["e-1", "e-2"]);
   expect(cursors).toEqual(["start", "after e-1", "after e-1"]);
   expect(noted).toBe("Busy. Retrying.\nThe service is available again.\n");
-}, 20_000);
+});
 
 test("throws an error that a retry cannot help", async () => {
   const rejected = new ApiError(401, { code: "invalid_api_key", message: "Unknown.", request_id: "r" });

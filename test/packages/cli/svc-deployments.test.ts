@@ -66,7 +66,7 @@ test("svc deployments list and svc events list show the newest first, up to --li
   expect(await records("events", "list", "--limit", "1")).toMatchObject([{ event: "deploy.failed" }]);
   const { stdout } = await svc(["deployments", "list"], { env });
   expect(stdout).toMatch(new RegExp(`${good} {2}succeeded {2}.* {2}https://app.example.com\n`));
-}, 60_000);
+});
 
 describe("svc deployments wait", () => {
   test("prints the events, and exits with 0 or 1 when the deployment has succeeded or failed", async () => {
@@ -85,7 +85,7 @@ describe("svc deployments wait", () => {
     );
     expect(failed?.code).toBe(1);
     expect(failed?.stdout).toMatch(new RegExp(`deploy.failed {5}${bad} {2}health check \\\\u001b\\[2J timed out\n$`));
-  }, 60_000);
+  });
 
   test("ends at once when the deployment has ended already, by its newest event", async () => {
     const [good, bad] = [randomUUID(), randomUUID()];

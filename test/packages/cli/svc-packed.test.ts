@@ -28,7 +28,7 @@ beforeAll(async () => {
   await once(api, "listening");
   const baseUrl = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
   env = { ...userEnvironment, SVC_BASE_URL: baseUrl, SVC_API_KEY: "svc_1" };
-}, 60_000);
+});
 afterAll(() => api.close().closeAllConnections());
 
 async function run(args: string[], input = "") {

@@ -19,7 +19,7 @@ beforeAll(() => {
   const packed = pack("packages/client");
   files = packed.files;
   install(packed.tarball, project);
-}, 60_000);
+});
 
 test("the tarball contains the bundle and its types, and has no dependencies", () => {
   expect(files).toEqual([

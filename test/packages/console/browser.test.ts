@@ -217,7 +217,7 @@ inChromium.describe("the console in Chromium", () => {
     shared = await newContext();
     // Keeps the process alive between two tests.
     await (await shared.newPage()).goto(`${run.baseUrl}/console/config.json`);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await browser?.close();
