@@ -199,6 +199,7 @@ const pure = [
   "deliveries/delivery-stats",
   "deliveries/waiting",
   "deployments/deployment-event",
+  "deployments/parse-deployment-event",
   "deployments/webhook-event",
   "notifications/notification",
   "platform/backoff",

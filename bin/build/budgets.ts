@@ -7,14 +7,9 @@ const budgetsKb: Record<string, number> = {
   "attempts/send-slow": 270,
   "auth/authorizer": 266,
   "credentials/verify": 270,
-  // Audit log, budgets and the backlog.
-  "deliveries/recover": 264,
   // The backlog, and the hints of the last attempt.
-  "deliveries/redeliver": 265,
-  "deliveries/send-test-delivery": 267,
-  "deliveries/publish-notifications": 280,
-  // The rules of all fields, the notification and its budget.
-  "webhooks/update": 262,
+  "deliveries/redeliver": 262,
+  "deliveries/send-test-delivery": 264,
 };
 
 const LISTED_INPUTS = 6;

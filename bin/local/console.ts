@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import type http from "node:http";
-import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { queueUrl } from "../../functions/platform/env.ts";

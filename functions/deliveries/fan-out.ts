@@ -1,6 +1,7 @@
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
-import { type DeploymentEvent, parseDeploymentEvent } from "../deployments/deployment-event.ts";
+import type { DeploymentEvent } from "../deployments/deployment-event.ts";
 import { moveToDeadLetterQueue } from "../deployments/events-dlq.ts";
+import { parseDeploymentEvent } from "../deployments/parse-deployment-event.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";

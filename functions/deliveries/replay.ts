@@ -1,5 +1,6 @@
 import type { Context } from "aws-lambda";
-import { type DeploymentEvent, eventIdOf, parseDeploymentEvent } from "../deployments/deployment-event.ts";
+import { type DeploymentEvent, eventIdOf } from "../deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../deployments/parse-deployment-event.ts";
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { parse } from "../schema/input.ts";

@@ -3,7 +3,7 @@ import { eventNames } from "./deployment-event.ts";
 
 /**
  * Events about the webhooks of a project, which this service creates itself. Webhooks get them only if they subscribe to
- * them. The pipeline cannot send them: deployment-event.ts accepts deployment events only.
+ * them. The pipeline cannot send them: parse-deployment-event.ts accepts deployment events only.
  */
 export const healthEventNames = ["webhook.failing", "webhook.disabled"] as const;
 export type HealthEventName = (typeof healthEventNames)[number];

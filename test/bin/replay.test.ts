@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import * as events from "../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";

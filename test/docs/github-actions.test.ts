@@ -23,7 +23,7 @@ import * as secretsmanager from "aws-cdk-lib/aws-secretsmanager";
 import * as sqs from "aws-cdk-lib/aws-sqs";
 import { parse } from "yaml";
 import * as events from "../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";

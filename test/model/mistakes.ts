@@ -70,6 +70,7 @@ export const mistakes: Mistake[] = [
     from: "afterDuplicate(new Date())",
     to: "new Date()",
     within: LONG,
+    seed: 10_570,
   },
   {
     name: "a message sends the delivery of any row",

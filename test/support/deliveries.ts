@@ -14,7 +14,7 @@ import { createDelivery, type Delivery } from "../../functions/deliveries/delive
 import { type DeliveryMessage, readDeliveryMessage, type WorkCall } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
 import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";

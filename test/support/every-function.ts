@@ -8,7 +8,7 @@ import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { enqueue } from "../../functions/deliveries/delivery-queue.ts";
 import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";

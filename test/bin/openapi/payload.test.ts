@@ -4,7 +4,8 @@ import {
   payloadSchemas,
   webhookPayloadSchemas,
 } from "../../../bin/openapi/responses/payload.ts";
-import { type EventName, eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { type EventName, eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
 import { sampleWebhookEvent } from "../../../functions/deployments/sample-webhook-event.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";

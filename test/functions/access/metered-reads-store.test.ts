@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type MeteredReads, meteredReads } from "../../../functions/access/metered-reads-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as events from "../../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";

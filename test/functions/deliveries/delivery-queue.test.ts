@@ -10,7 +10,7 @@ import {
   type UnrecordedAttempt,
   type WorkCall,
 } from "../../../functions/deliveries/delivery-queue.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { sqsConsumer } from "../../../functions/platform/sqs-consumer.ts";
 import { interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";

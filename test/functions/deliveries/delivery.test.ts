@@ -7,7 +7,8 @@ import {
   MAX_ATTEMPTS,
   withAttempt,
 } from "../../../functions/deliveries/delivery.ts";
-import { deliveryIdOf, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { deliveryIdOf } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { eventOf } from "../../support/deliveries.ts";
 

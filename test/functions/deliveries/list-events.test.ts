@@ -3,7 +3,7 @@ import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import { oldestPage } from "../../../functions/deliveries/event-feed-store.ts";
 import * as events from "../../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";

@@ -4,8 +4,8 @@ import {
   deliveryIdOf,
   type EventName,
   eventNames,
-  parseDeploymentEvent,
 } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 
 const started = {
   event: "deploy.started",

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import * as events from "../../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Api, useService } from "../../support/service.ts";
