@@ -83,21 +83,11 @@ export async function insert(
   );
 }
 
-const detailsOf = (trust: TrustedWorkflow) => {
-  const { name, issuer, repository_id, repository_owner_id, ref, environment, permissions } = trust;
-  const { job_workflow_ref, event_name } = trust;
-  return {
-    ...(name !== undefined && { name }),
-    issuer,
-    repository_id,
-    ...(repository_owner_id !== undefined && { repository_owner_id }),
-    ...(ref !== undefined && { ref }),
-    ...(environment !== undefined && { environment }),
-    ...(job_workflow_ref !== undefined && { job_workflow_ref }),
-    ...(event_name !== undefined && { event_name }),
-    permissions,
-  };
-};
+/** Everything that decides what is trusted: all but the ids, the time and the keys of the item. */
+function detailsOf(trust: TrustedWorkflow & Partial<ReturnType<typeof projectKey>>) {
+  const { id, project_id, issuer_url, created_at, listed_under, entry, ...details } = trust;
+  return details;
+}
 
 /** Returns the trusted workflows of a project, oldest first. */
 export function list(projectId: string): Promise<TrustedWorkflow[]> {

@@ -42,20 +42,11 @@ export function createTrustedWorkflow(
   now: Date,
   random: Buffer,
 ): TrustedWorkflow {
-  const { name, repository_owner_id, ref, environment, job_workflow_ref, event_name } = input;
   return {
+    ...input,
     id: timeOrderedUuid(now.getTime(), random),
     project_id: projectId,
-    ...(name !== undefined && { name }),
-    issuer: input.issuer,
     issuer_url: issuer,
-    repository_id: input.repository_id,
-    ...(repository_owner_id !== undefined && { repository_owner_id }),
-    ...(ref !== undefined && { ref }),
-    ...(environment !== undefined && { environment }),
-    ...(job_workflow_ref !== undefined && { job_workflow_ref }),
-    ...(event_name !== undefined && { event_name }),
-    permissions: input.permissions,
     created_at: now.toISOString(),
   };
 }

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { type CiSystem, ciSystems } from "../manifest/ci-systems.ts";
-import { SettingError } from "../platform/errors.ts";
-import { fields, orRequired } from "../schema/input.ts";
+import { fields, invalidField, orRequired, parse } from "../schema/input.ts";
+import { readJsonSetting } from "../schema/json-setting.ts";
 
 /** The CI system whose names for claims an issuer uses. */
 export type ClaimStyle = CiSystem;
@@ -57,46 +57,29 @@ const issuerList = () =>
  */
 export function parseWorkflowIssuers(setting: string | undefined, allowsLoopback: boolean): WorkflowIssuer[] {
   if (setting === undefined) return [];
-  const parsed = z.safeParse(issuerList(), parseJson(setting));
-  if (!parsed.success) {
-    const { path = [], message, ...issue } = parsed.error.issues[0] ?? { message: "is not valid" };
-    const isUnknown = "code" in issue && issue.code === "unrecognized_keys";
-    const unknown = "keys" in issue && Array.isArray(issue.keys) ? String(issue.keys[0]) : "";
-    throw invalid(isUnknown ? [...path, unknown] : path, isUnknown ? "is not a known field" : message);
-  }
-  const issuers = parsed.data.map((entry, index): WorkflowIssuer => {
+  const example = '[{"name":"github","audience":"https://api.example.com"}]';
+  return readJsonSetting("OIDC_ISSUERS", setting, (value) => readIssuers(value, allowsLoopback), example);
+}
+
+function readIssuers(value: unknown, allowsLoopback: boolean): WorkflowIssuer[] {
+  const issuers = parse(issuerList(), value).map((entry, index): WorkflowIssuer => {
     const claims = entry.claims ?? (isCiSystem(entry.name) ? entry.name : "github");
     const issuer = entry.issuer ?? (isCiSystem(entry.name) ? ciSystems[entry.name].issuer : undefined);
-    if (issuer === undefined) throw invalid([index, "issuer"], "is required");
+    if (issuer === undefined) throw invalidField(`${index}.issuer`, "is required");
     const jwksUri = entry.jwks_uri ?? issuer.replace(/\/$/, "") + ciSystems[claims].jwksPath;
     const problem = allowsLoopback ? "must be an https URL, or http to 127.0.0.1" : "must be an https URL";
-    if (!isUsableUrl(issuer, allowsLoopback)) throw invalid([index, "issuer"], problem);
-    if (!isUsableUrl(jwksUri, allowsLoopback)) throw invalid([index, "jwks_uri"], problem);
+    if (!isUsableUrl(issuer, allowsLoopback)) throw invalidField(`${index}.issuer`, problem);
+    if (!isUsableUrl(jwksUri, allowsLoopback)) throw invalidField(`${index}.jwks_uri`, problem);
     return { name: entry.name, issuer, jwksUri, audience: entry.audience, claims };
   });
   for (const field of ["name", "issuer"] as const) {
     const second = issuers.findIndex(
       (each, index) => issuers.findIndex((other) => other[field] === each[field]) < index,
     );
-    if (second !== -1) throw invalid([second, field], "is the same as that of an entry before it");
+    if (second !== -1) throw invalidField(`${second}.${field}`, "is the same as that of an entry before it");
   }
   return issuers;
 }
-
-function parseJson(setting: string): unknown {
-  try {
-    return JSON.parse(setting);
-  } catch {
-    throw invalid([], "must be JSON");
-  }
-}
-
-const invalid = (path: readonly PropertyKey[], message: string) => {
-  const example = '[{"name":"github","audience":"https://api.example.com"}]';
-  return new SettingError(
-    `OIDC_ISSUERS${path.map((part) => `[${String(part)}]`).join("")} ${message}. Example: ${example}`,
-  );
-};
 
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 

@@ -241,9 +241,12 @@ describe("OIDC_ISSUERS", () => {
   });
 
   test.each([
-    ["github", "OIDC_ISSUERS must be JSON. Example: [{"],
-    [JSON.stringify([{ ...ci, audience: undefined }]), "OIDC_ISSUERS[0][audience] is required."],
-    [JSON.stringify([{ ...ci, issuer: "http://ci.example" }]), "OIDC_ISSUERS[0][issuer] must be an https URL, or http"],
+    ["github", "OIDC_ISSUERS cannot be used. It is not JSON. Example: [{"],
+    [
+      JSON.stringify([{ ...ci, audience: undefined }]),
+      "OIDC_ISSUERS cannot be used. The input is not valid: 0.audience is required.",
+    ],
+    [JSON.stringify([{ ...ci, issuer: "http://ci.example" }]), "0.issuer must be an https URL, or http"],
   ])("with the value %s stops the start", (value, message) => {
     expect(start(value)).toThrow(SettingError);
     expect(start(value)).toThrow(message);

@@ -48,52 +48,32 @@ const loopback = { name: "ci", issuer: "http://127.0.0.1:4999", jwks_uri: "http:
 
 test("plain http is accepted for this machine, and only in a local run", () => {
   expect(parse([loopback], true)).toMatchObject([{ issuer: "http://127.0.0.1:4999" }]);
-  expect(() => parse([loopback])).toThrow("OIDC_ISSUERS[0][issuer] must be an https URL.");
+  expect(() => parse([loopback])).toThrow("0.issuer must be an https URL.");
 });
 
 test.each<[string, unknown, string]>([
-  ["text", "github", "OIDC_ISSUERS must be JSON."],
-  ["an object", {}, "OIDC_ISSUERS must be a list."],
-  ["a list of names", ["github"], "OIDC_ISSUERS[0] must be a JSON object."],
-  ["an entry without an audience", [{ name: "github" }], "OIDC_ISSUERS[0][audience] is required."],
-  ["an empty audience", [{ name: "github", audience: " " }], "OIDC_ISSUERS[0][audience] must be the claim aud"],
-  ["a name in upper case", [{ name: "CI", audience: "a" }], "OIDC_ISSUERS[0][name] must be 1 to 32 lower-case"],
-  ["an unknown issuer without its address", [{ name: "ci", audience: "a" }], "OIDC_ISSUERS[0][issuer] is required."],
-  [
-    "an unknown field",
-    [{ name: "github", audience: "a", jwksUri: "x" }],
-    "OIDC_ISSUERS[0][jwksUri] is not a known field.",
-  ],
-  [
-    "unknown claims",
-    [{ name: "github", audience: "a", claims: "travis" }],
-    "OIDC_ISSUERS[0][claims] must be github or gitlab.",
-  ],
-  [
-    "an address that is no URL",
-    [{ ...loopback, issuer: "ci" }],
-    "OIDC_ISSUERS[0][issuer] must be an https URL, or http to",
-  ],
-  [
-    "http to another machine",
-    [{ ...loopback, jwks_uri: "http://127.0.0.1.evil.example/" }],
-    "OIDC_ISSUERS[0][jwks_uri] must",
-  ],
-  [
-    "http with a user name",
-    [{ ...loopback, jwks_uri: "http://127.0.0.1:1@evil.example/" }],
-    "OIDC_ISSUERS[0][jwks_uri] must",
-  ],
-  ["a file", [{ ...loopback, jwks_uri: "file:///etc/passwd" }], "OIDC_ISSUERS[0][jwks_uri] must be"],
-  ["one name twice", [loopback, { ...loopback, issuer: "https://a.example" }], "OIDC_ISSUERS[1][name] is the same"],
-  ["one issuer twice", [loopback, { ...loopback, name: "other" }], "OIDC_ISSUERS[1][issuer] is the same"],
+  ["text", "github", "OIDC_ISSUERS cannot be used. It is not JSON."],
+  ["an object", {}, "OIDC_ISSUERS cannot be used. The input is not valid: the body must be a list."],
+  ["a list of names", ["github"], "0 must be a JSON object."],
+  ["an entry without an audience", [{ name: "github" }], "0.audience is required."],
+  ["an empty audience", [{ name: "github", audience: " " }], "0.audience must be the claim aud"],
+  ["a name in upper case", [{ name: "CI", audience: "a" }], "0.name must be 1 to 32 lower-case"],
+  ["an unknown issuer without its address", [{ name: "ci", audience: "a" }], "0.issuer is required."],
+  ["an unknown field", [{ name: "github", audience: "a", jwksUri: "x" }], "0.jwksUri is not a known field."],
+  ["unknown claims", [{ name: "github", audience: "a", claims: "travis" }], "0.claims must be github or gitlab."],
+  ["an address that is no URL", [{ ...loopback, issuer: "ci" }], "0.issuer must be an https URL, or http to"],
+  ["http to another machine", [{ ...loopback, jwks_uri: "http://127.0.0.1.evil.example/" }], "0.jwks_uri must"],
+  ["http with a user name", [{ ...loopback, jwks_uri: "http://127.0.0.1:1@evil.example/" }], "0.jwks_uri must"],
+  ["a file", [{ ...loopback, jwks_uri: "file:///etc/passwd" }], "0.jwks_uri must be"],
+  ["one name twice", [loopback, { ...loopback, issuer: "https://a.example" }], "1.name is the same"],
+  ["one issuer twice", [loopback, { ...loopback, name: "other" }], "1.issuer is the same"],
   [
     "the public GitHub under another name too",
     [
       { name: "github", audience: "a" },
       { name: "ci", audience: "b", issuer: "https://token.actions.githubusercontent.com" },
     ],
-    "OIDC_ISSUERS[1][issuer] is the same",
+    "1.issuer is the same",
   ],
 ])("%s is rejected with the place of the mistake", (_title, entries, message) => {
   expect(() => parse(entries, true)).toThrow(SettingError);
