@@ -95,24 +95,28 @@ const listNote =
   "have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or " +
   "2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not.";
 
-/** The query parameters of both lists of deliveries. */
-const deliveryFilters = {
-  event: { description: "Only deliveries of this event." },
-  status: { description: "Only deliveries with this status." },
-  deployment_id: { description: "Only deliveries of events of this deployment." },
-  error_code: {
-    description: "Only deliveries that have not succeeded, and whose last attempt failed for this reason.",
+/** Both lists of deliveries. */
+const deliveryList = {
+  fields: {
+    event: { description: "Only deliveries of this event." },
+    status: { description: "Only deliveries with this status." },
+    deployment_id: { description: "Only deliveries of events of this deployment." },
+    error_code: {
+      description: "Only deliveries that have not succeeded, and whose last attempt failed for this reason.",
+    },
+    since: {
+      description: "Only deliveries of events at this time or later; a test delivery has the time of its request.",
+    },
+    until: { description: "Only deliveries of events before this time." },
+    limit: pageParameters.limit,
+    cursor: {
+      pattern: LIST_CURSOR_PATTERN,
+      description: "The start of the page. Take it from the `Link` of the previous page; the filters must be the same.",
+    },
   },
-  since: {
-    description: "Only deliveries of events at this time or later; a test delivery has the time of its request.",
-  },
-  until: { description: "Only deliveries of events before this time." },
-  limit: pageParameters.limit,
-  cursor: {
-    pattern: LIST_CURSOR_PATTERN,
-    description: "The start of the page. Take it from the `Link` of the previous page; the filters must be the same.",
-  },
-};
+  response: { status: 200, schema: listOf(deliverySchema), example: [examples.failingDelivery], hasNextPage: true },
+  errors: ["project_suspended"],
+} satisfies Partial<Operation>;
 
 const keyFields = {
   name,
@@ -127,20 +131,42 @@ const keyFields = {
   expires_at: { description: "The moment at which the key expires, at most 366 days ahead. Default: never." },
 };
 
-/* Keys of users and of service accounts are renamed and rolled in the same way. */
+/* Keys of users and of service accounts are created, listed, renamed and rolled in the same way. */
 
-const renameFields = { name };
+const keyCreation = {
+  fields: keyFields,
+  example: { name: "ci" },
+  response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
+  errors: ["api_key_limit_reached"],
+} satisfies Partial<Operation>;
 
-const rollDescription =
-  "Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; " +
-  `after it, it is rejected like a deleted one. At most ${MAX_PREVIOUS_SECRETS} previous keys stay valid: a further roll revokes the ` +
-  "oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled.";
-
-const rollFields = {
-  overlap_seconds: {
-    description: "Seconds for which the previous key stays valid. 0 revokes all previous keys immediately.",
+const keyList = {
+  fields: {
+    include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
   },
-};
+  response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+} satisfies Partial<Operation>;
+
+const keyRenaming = {
+  fields: { name },
+  example: { name: "ci of the shop" },
+  response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
+} satisfies Partial<Operation>;
+
+const keyRoll = {
+  description:
+    "Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; " +
+    `after it, it is rejected like a deleted one. At most ${MAX_PREVIOUS_SECRETS} previous keys stay valid: a further roll revokes the ` +
+    "oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled.",
+  fields: {
+    overlap_seconds: {
+      description: "Seconds for which the previous key stays valid. 0 revokes all previous keys immediately.",
+    },
+  },
+  example: { overlap_seconds: 3600 },
+  response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
+  errors: ["conflict"],
+} satisfies Partial<Operation>;
 
 /** An endpoint without an entry does not compile. */
 export const operations: Record<OperationId, Operation> = {
@@ -148,10 +174,7 @@ export const operations: Record<OperationId, Operation> = {
     tag: "API keys",
     summary: "Create an API key",
     description: `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys.`,
-    fields: keyFields,
-    example: { name: "ci" },
-    response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
-    errors: ["api_key_limit_reached"],
+    ...keyCreation,
   },
   listApiKeys: {
     tag: "API keys",
@@ -159,10 +182,7 @@ export const operations: Record<OperationId, Operation> = {
     description:
       "Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its " +
       "secrets: after a roll, also of a previous one that is still valid.",
-    fields: {
-      include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
-    },
-    response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+    ...keyList,
   },
   getCurrentCredential: {
     tag: "API keys",
@@ -181,18 +201,12 @@ export const operations: Record<OperationId, Operation> = {
     tag: "API keys",
     summary: "Rename an API key",
     description: "A key can rename itself; one with `permissions` or `project_ids` only itself.",
-    fields: renameFields,
-    example: { name: "ci of the shop" },
-    response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
+    ...keyRenaming,
   },
   rollApiKey: {
     tag: "API keys",
     summary: "Replace the secret of an API key",
-    description: rollDescription,
-    fields: rollFields,
-    example: { overlap_seconds: 3600 },
-    response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
-    errors: ["conflict"],
+    ...keyRoll,
   },
   revokeCredentials: {
     tag: "API keys",
@@ -348,27 +362,13 @@ export const operations: Record<OperationId, Operation> = {
     tag: "Deliveries",
     summary: "List the deliveries of a project",
     description: `The deliveries of all webhooks that the project has now. ${listNote}`,
-    fields: deliveryFilters,
-    response: {
-      status: 200,
-      schema: listOf(deliverySchema),
-      example: [examples.failingDelivery],
-      hasNextPage: true,
-    },
-    errors: ["project_suspended"],
+    ...deliveryList,
   },
   listDeliveries: {
     tag: "Deliveries",
     summary: "List the deliveries of a webhook",
     description: listNote,
-    fields: deliveryFilters,
-    response: {
-      status: 200,
-      schema: listOf(deliverySchema),
-      example: [examples.failingDelivery],
-      hasNextPage: true,
-    },
-    errors: ["project_suspended"],
+    ...deliveryList,
   },
   getDelivery: {
     tag: "Deliveries",
@@ -457,35 +457,23 @@ export const operations: Record<OperationId, Operation> = {
     description:
       `Only this response contains \`key\`. The key sees this project only, with the role of the service account. At most ` +
       `${MAX_KEYS_PER_USER} for each.`,
-    fields: keyFields,
-    example: { name: "ci" },
-    response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
-    errors: ["api_key_limit_reached"],
+    ...keyCreation,
   },
   listServiceAccountApiKeys: {
     tag: "Service accounts",
     summary: "List the API keys of a service account",
     description: "Oldest first.",
-    fields: {
-      include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
-    },
-    response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+    ...keyList,
   },
   updateServiceAccountApiKey: {
     tag: "Service accounts",
     summary: "Rename an API key of a service account",
-    fields: renameFields,
-    example: { name: "ci of the shop" },
-    response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
+    ...keyRenaming,
   },
   rollServiceAccountApiKey: {
     tag: "Service accounts",
     summary: "Replace the secret of an API key of a service account",
-    description: rollDescription,
-    fields: rollFields,
-    example: { overlap_seconds: 3600 },
-    response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
-    errors: ["conflict"],
+    ...keyRoll,
   },
   deleteServiceAccountApiKey: {
     tag: "Service accounts",

@@ -3,7 +3,7 @@ import type { CreatedApiKey, toCurrent, toListItem } from "../../../functions/ap
 import type { Permission } from "../../../functions/manifest/permissions.ts";
 import { count, type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
-const permissionMeanings: Record<Permission, string> = {
+export const permissionMeanings: Record<Permission, string> = {
   "projects:read": "list the projects",
   "webhooks:read": "list and show webhooks",
   "webhooks:write": "create, change, disable and delete webhooks",

@@ -1,16 +1,13 @@
 import * as z from "zod/mini";
-import type { WorkflowPermission } from "../../../functions/manifest/permissions.ts";
+import { workflowPermissions } from "../../../functions/manifest/permissions.ts";
 import type { toResponse } from "../../../functions/trusted-workflows/trusted-workflow.ts";
+import { permissionMeanings } from "./api-key.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 const permission = oneOf<string>("A permission.", {
+  ...Object.fromEntries(workflowPermissions.map((name) => [name, permissionMeanings[name]])),
   "projects:read": "list the project",
-  "webhooks:read": "list and show webhooks",
-  "webhooks:write": "create, change, disable and delete webhooks",
-  "deliveries:read": "list and show deliveries",
-  "deliveries:write": "send tests, redeliver and recover",
-  "events:read": "read the deployment events",
-} satisfies Record<WorkflowPermission, string>);
+});
 
 /** A workflow that a project trusts. */
 export const trustedWorkflowSchema = z.strictObject({
