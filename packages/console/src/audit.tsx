@@ -1,11 +1,8 @@
-import { useState } from "preact/hooks";
-import type { AuditEvent, AuditPage, Client } from "../../client/src/client.ts";
+import type { AuditEvent } from "../../client/src/client.ts";
 import { actorOf, namesIn, sentenceOf } from "./audit-sentences.ts";
-import { ActionButton, EmptyState, ErrorMessage, Heading, Skeleton, Time } from "./components.tsx";
-import { mergePages } from "./delivery-pages.ts";
+import { EmptyState, ErrorMessage, Heading, LoadMore, Skeleton, Time } from "./components.tsx";
 import { AdminPage } from "./projects.tsx";
-import { useAction } from "./use-action.ts";
-import { useLoaded } from "./use-loaded.ts";
+import { usePages } from "./use-pages.ts";
 
 const PAGE_SIZE = 30;
 const AUDIT_INTERVAL_MS = 15_000;
@@ -33,33 +30,20 @@ export function Audit({ projectId }: { projectId?: string }) {
   );
 }
 
-/** Returns one page of the log of a project, or of the caller's keys. @param cursor undefined = the newest */
-function pageOf(client: Client, projectId: string | undefined, cursor?: string): Promise<AuditPage> {
-  const query = { limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) };
-  return projectId === undefined ? client.listAuditEvents(query) : client.listProjectAuditEvents(projectId, query);
-}
-
 function AuditList({ projectId }: { projectId: string | undefined }) {
-  /** Everything shown when "Load more" was last used. */
-  const [older, setOlder] = useState<AuditPage>();
-  const { data: live, error } = useLoaded(
-    `audit ${projectId}`,
-    (client) => pageOf(client, projectId),
-    () => AUDIT_INTERVAL_MS,
-  );
-  const shown = live ? mergePages(live, older?.items ?? []) : [];
-  const nextCursor = live?.nextCursor && older ? older.nextCursor : live?.nextCursor;
-  const loadMore = useAction(async (client) => {
-    if (nextCursor === undefined) return;
-    const page = await pageOf(client, projectId, nextCursor);
-    setOlder({ ...page, items: [...shown, ...page.items] });
+  const { shown, isLoaded, error, loadMore } = usePages(`audit ${projectId}`, {
+    load: (client, page) =>
+      projectId === undefined ? client.listAuditEvents(page) : client.listProjectAuditEvents(projectId, page),
+    intervalMs: () => AUDIT_INTERVAL_MS,
+    pageSize: PAGE_SIZE,
+    maxLiveCount: PAGE_SIZE,
   });
   const names = namesIn(shown);
   return (
     <>
       <ErrorMessage error={error} />
-      {live === undefined && !error && <Skeleton rows={6} />}
-      {live !== undefined && shown.length === 0 && <EmptyState title="Nothing was done yet" />}
+      {!isLoaded && !error && <Skeleton rows={6} />}
+      {isLoaded && shown.length === 0 && <EmptyState title="Nothing was done yet" />}
       {shown.length > 0 && (
         <ol class="audit">
           {shown.map((entry) => (
@@ -67,12 +51,7 @@ function AuditList({ projectId }: { projectId: string | undefined }) {
           ))}
         </ol>
       )}
-      {nextCursor !== undefined && (
-        <div class="more">
-          <ActionButton action={loadMore}>Load more</ActionButton>
-          <ErrorMessage error={loadMore.error} />
-        </div>
-      )}
+      {loadMore && <LoadMore action={loadMore} />}
     </>
   );
 }

@@ -241,6 +241,14 @@ export function ActionButton({ action, look = "plain", children }: ButtonProps) 
   );
 }
 
+/** Below a list that has older items. */
+export const LoadMore = ({ action }: { action: Action }) => (
+  <div class="more">
+    <ActionButton action={action}>Load more</ActionButton>
+    <ErrorMessage error={action.error} />
+  </div>
+);
+
 /** A button in a row. Screen readers hear the row's name too. */
 export const RowButton = ({ verb, name, onClick }: { verb: string; name: string; onClick(): void }) => (
   <button type="button" class="plain small" aria-label={`${verb} ${name}`} onClick={onClick}>

@@ -1,8 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Client, Delivery, DeliveryPage, WebhookRef } from "../../client/src/client.ts";
-import { type DeliveryFilters, deliveryFiltersOf } from "./address-filters.ts";
-import { ActionButton, EmptyState, ErrorMessage, Skeleton, StatusBadge, Table, Time } from "./components.tsx";
-import { mergePages } from "./delivery-pages.ts";
+import type { Client, Delivery, WebhookRef } from "../../client/src/client.ts";
+import { deliveryFiltersOf } from "./address-filters.ts";
+import { EmptyState, ErrorMessage, LoadMore, Skeleton, StatusBadge, Table, Time } from "./components.tsx";
 import { useDialog } from "./dialog.tsx";
 import { DeliveryFilterBar } from "./filter-bar.tsx";
 import { lazy } from "./lazy.tsx";
@@ -10,8 +9,7 @@ import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery
 import { SendEvent } from "./send-event.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { duration } from "./time.ts";
-import { useAction } from "./use-action.ts";
-import { useLoaded } from "./use-loaded.ts";
+import { usePages } from "./use-pages.ts";
 import { WaitingNote } from "./waiting.tsx";
 
 const RecoverDialog = lazy(async () => (await import("./recover.tsx")).RecoverDialog);
@@ -51,7 +49,19 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
   const { canSendEvents } = useSignedIn();
   const filters = deliveryFiltersOf(query);
   const href = webhookId === undefined ? projectDeliveriesHref(projectId) : webhookHref(projectId, webhookId);
-  const { shown, isLoaded, error, reload, loadMore } = usePages(scope, filters);
+  const isSearch = webhookId === undefined || Object.keys(filters).some((name) => name !== "status");
+  const { shown, isLoaded, error, reload, loadMore } = usePages(
+    withQuery(`${projectId} ${webhookId}`, { ...filters }),
+    {
+      load: (client, page) => listIn(client, scope, { ...filters, ...page }),
+      intervalMs(items) {
+        if (isSearch) return SEARCH_INTERVAL_MS;
+        return items.some(({ status }) => status === "pending") ? PENDING_INTERVAL_MS : IDLE_INTERVAL_MS;
+      },
+      pageSize: PAGE_SIZE,
+      maxLiveCount: MAX_LIVE_COUNT,
+    },
+  );
   const selection = useSelection(shown);
   const { dialog, show, close, done } = useDialog(reload);
   const isFiltered = Object.keys(filters).length > 0;
@@ -187,12 +197,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
           ))}
         </Table>
       )}
-      {loadMore && (
-        <div class="more">
-          <ActionButton action={loadMore}>Load more</ActionButton>
-          <ErrorMessage error={loadMore.error} />
-        </div>
-      )}
+      {loadMore && <LoadMore action={loadMore} />}
       {dialog}
     </section>
   );
@@ -217,52 +222,6 @@ function recoveredText(count: number): string {
 function listIn(client: Client, { projectId, webhookId }: Scope, query: Parameters<Client["listDeliveries"]>[1]) {
   if (webhookId === undefined) return client.listProjectDeliveries(projectId, query);
   return client.listDeliveries({ projectId, webhookId } satisfies WebhookRef, query);
-}
-
-/** The first page, reloaded at an interval, with the older pages loaded so far. */
-function usePages(scope: Scope, filters: DeliveryFilters) {
-  const key = withQuery(`${scope.projectId} ${scope.webhookId}`, { ...filters });
-  /** Everything shown when "Load more" was last used. */
-  const [loaded, setLoaded] = useState<DeliveryPage & { key: string }>();
-  const older = loaded?.key === key ? loaded : undefined;
-  const isSearch = scope.webhookId === undefined || Object.keys(filters).some((name) => name !== "status");
-  const live = useRef({ key, count: PAGE_SIZE });
-  if (live.current.key !== key) live.current = { key, count: PAGE_SIZE };
-
-  const {
-    data: first,
-    error,
-    reload,
-  } = useLoaded(
-    key,
-    (client) => listIn(client, scope, { ...filters, limit: live.current.count }),
-    ({ items }) => {
-      if (isSearch) return SEARCH_INTERVAL_MS;
-      return items.some((each) => each.status === "pending") ? PENDING_INTERVAL_MS : IDLE_INTERVAL_MS;
-    },
-  );
-  const shown = first ? mergePages(first, older?.items ?? []) : [];
-  const nextCursor = first?.nextCursor && older ? older.nextCursor : first?.nextCursor;
-
-  const loadMore = useAction(async (client) => {
-    const page = await listIn(client, scope, {
-      ...filters,
-      limit: PAGE_SIZE,
-      ...(nextCursor !== undefined && { cursor: nextCursor }),
-    });
-    const items = [...shown, ...page.items];
-    if (live.current.key === key) live.current.count = Math.min(MAX_LIVE_COUNT, Math.max(PAGE_SIZE, items.length));
-    setLoaded({ ...page, items, key });
-  });
-
-  return {
-    shown,
-    isLoaded: first !== undefined,
-    error,
-    reload,
-    /** Undefined on the last page. */
-    loadMore: nextCursor === undefined ? undefined : loadMore,
-  };
 }
 
 /** The deliveries that the user has chosen. Those that are no longer shown are not part of it. */

@@ -1,7 +1,7 @@
 import type { DeliveryPage } from "../../client/src/client.ts";
 
 /** Items of a list that is ordered by id, newest first. */
-type PageOf<Item> = Pick<DeliveryPage, "nextCursor"> & { items: Item[] };
+export type PageOf<Item> = Pick<DeliveryPage, "nextCursor"> & { items: Item[] };
 
 /**
  * Merges the first page, which is reloaded at an interval, with the older items loaded before. Within the range of the first

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
-import { CopyButton, ErrorMessage, isAbout } from "./components.tsx";
+import { CopyButton, ErrorMessage, isAbout, RadioGroup } from "./components.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { type Action, useAction } from "./use-action.ts";
 
@@ -54,7 +54,7 @@ export function Dialog({ title, onClose, mayClose = () => true, children }: Dial
   );
 }
 
-interface FormDialogProps {
+export interface FormDialogProps {
   title: string;
   action: Action;
   /** Label of the submit button. */
@@ -118,6 +118,32 @@ interface ConfirmDialogProps extends Pick<FormDialogProps, "title" | "verb" | "l
 /** Asks before an action. */
 export function ConfirmDialog({ act, look = "danger", ...props }: ConfirmDialogProps) {
   return <FormDialog {...props} look={look} action={useAction(act)} />;
+}
+
+const overlaps = { "0": "None", "3600": "1 hour", "86400": "1 day", "604800": "7 days" };
+type Overlap = keyof typeof overlaps;
+
+interface OverlapDialogProps extends Pick<FormDialogProps, "title" | "verb" | "onClose" | "children"> {
+  replaced: "key" | "secret";
+  replace(client: Client, overlapSeconds: number): Promise<void>;
+}
+
+/** Asks how long a key or a secret stays valid after it is replaced. */
+export function OverlapDialog({ replaced, replace, children, ...props }: OverlapDialogProps) {
+  const [overlap, setOverlap] = useState<Overlap>("86400");
+  const action = useAction((client) => replace(client, Number(overlap)));
+  return (
+    <FormDialog {...props} action={action}>
+      {children}
+      <RadioGroup
+        legend="Overlap"
+        values={Object.keys(overlaps) as Overlap[]}
+        chosen={overlap}
+        onChange={setOverlap}
+        labelOf={(value) => (value === "0" ? `None: the previous ${replaced} expires immediately` : overlaps[value])}
+      />
+    </FormDialog>
+  );
 }
 
 /** A dialog that changes something. */

@@ -8,7 +8,7 @@ import {
 } from "../../client/src/deployment-timeline.ts";
 import { detailOf } from "../../client/src/event-detail.ts";
 import { type EventFilters, eventFiltersOf } from "./address-filters.ts";
-import { ActionButton, Badge, Code, CopyButton, EmptyState, ErrorMessage, Skeleton, Time } from "./components.tsx";
+import { Badge, Code, CopyButton, EmptyState, ErrorMessage, LoadMore, Skeleton, Time } from "./components.tsx";
 import { EventFilterBar } from "./filter-bar.tsx";
 import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "./route.ts";
 import { approximate, elapsed } from "./time.ts";
@@ -59,12 +59,7 @@ export function EventsView({ projectId, query }: { projectId: string; query: Que
           ))}
         </ol>
       )}
-      {feed?.olderCursor !== undefined && (
-        <div class="more">
-          <ActionButton action={loadOlder}>Load more</ActionButton>
-          <ErrorMessage error={loadOlder.error} />
-        </div>
-      )}
+      {feed?.olderCursor !== undefined && <LoadMore action={loadOlder} />}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ApiKey, CreatedApiKey } from "../../client/src/client.ts";
-import { actionsColumn, Field, RadioGroup, RowButton, Time } from "./components.tsx";
-import { type ChangeDialogProps, ConfirmDialog, FormDialog } from "./dialog.tsx";
+import { actionsColumn, Field, RowButton, Time } from "./components.tsx";
+import { type ChangeDialogProps, ConfirmDialog, FormDialog, OverlapDialog } from "./dialog.tsx";
 import { KeyForm, ShownKeyDialog } from "./key-form.tsx";
 import { KeyExpiry, KeyLimits, LastUse } from "./key-limits.tsx";
 import { ListScreen, useList } from "./list-screen.tsx";
@@ -30,6 +30,21 @@ export function Keys() {
     );
   const rename = (key: ApiKey) =>
     show(<RenameKeyDialog apiKey={key} onClose={close} onDone={() => done("API key renamed.")} />);
+  const roll = (key: ApiKey) =>
+    show(
+      <OverlapDialog
+        title={`Roll “${key.name}”`}
+        verb="Roll key"
+        replaced="key"
+        replace={async (client, overlap_seconds) => showKey(await client.rollApiKey(key.id, { overlap_seconds }))}
+        onClose={close}
+      >
+        <p>
+          Replaces the key with a new one, which is shown once. Name, permissions, projects and expiry stay the same.
+          Both keys work during the overlap.
+        </p>
+      </OverlapDialog>,
+    );
   const revoke = (key: ApiKey) =>
     show(
       <ConfirmDialog
@@ -92,13 +107,7 @@ export function Keys() {
           <td class="end">
             <span class="row-actions">
               <RowButton verb="Rename" name={key.name} onClick={() => rename(key)} />
-              {isSession && (
-                <RowButton
-                  verb="Roll"
-                  name={key.name}
-                  onClick={() => show(<RollKeyDialog apiKey={key} onClose={close} onRolled={showKey} />)}
-                />
-              )}
+              {isSession && <RowButton verb="Roll" name={key.name} onClick={() => roll(key)} />}
               <RowButton verb="Revoke" name={key.name} onClick={() => revoke(key)} />
             </span>
           </td>
@@ -125,42 +134,6 @@ function RenameKeyDialog({ apiKey, onClose, onDone }: ChangeDialogProps & { apiK
       onClose={onClose}
     >
       <Field label="Name" path="name" error={rename.error} value={name} onInput={setName} maxLength={100} />
-    </FormDialog>
-  );
-}
-
-const overlaps = {
-  "0": "None: the previous key expires immediately",
-  "3600": "1 hour",
-  "86400": "1 day",
-  "604800": "7 days",
-};
-type Overlap = keyof typeof overlaps;
-
-interface RollKeyDialogProps {
-  apiKey: ApiKey;
-  onClose(): void;
-  onRolled(rolled: CreatedApiKey): void;
-}
-
-function RollKeyDialog({ apiKey, onClose, onRolled }: RollKeyDialogProps) {
-  const [overlap, setOverlap] = useState<Overlap>("86400");
-  const roll = useAction(async (client) =>
-    onRolled(await client.rollApiKey(apiKey.id, { overlap_seconds: Number(overlap) })),
-  );
-  return (
-    <FormDialog title={`Roll “${apiKey.name}”`} action={roll} verb="Roll key" onClose={onClose}>
-      <p>
-        Replaces the key with a new one, which is shown once. Name, permissions, projects and expiry stay the same. Both
-        keys work during the overlap.
-      </p>
-      <RadioGroup
-        legend="Overlap"
-        values={Object.keys(overlaps) as Overlap[]}
-        chosen={overlap}
-        onChange={setOverlap}
-        labelOf={(value) => overlaps[value]}
-      />
     </FormDialog>
   );
 }

@@ -1,10 +1,6 @@
-import { useState } from "preact/hooks";
-import type { CreatedWebhook, WebhookEventName } from "../../client/src/client.ts";
-import { EventCheckboxes } from "./choices.tsx";
-import { Badge, EmptyState, ErrorMessage, Events, Field, Heading, Skeleton, Table, Time } from "./components.tsx";
+import { Badge, EmptyState, ErrorMessage, Events, Heading, Skeleton, Table, Time } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
-import { FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
-import { FilterField, useFilter } from "./filter-field.tsx";
+import { SecretDialog, useDialog } from "./dialog.tsx";
 import { CertificationBadge, HealthBadge, ListSparkline, useListStats } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
@@ -13,8 +9,8 @@ import { SendEvent } from "./send-event.tsx";
 import { revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { ProjectTabs } from "./tabs.tsx";
-import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
+import { WebhookForm } from "./webhook-form.tsx";
 
 const EventsView = lazy(async () => (await import("./events.tsx")).EventsView);
 
@@ -44,10 +40,15 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
   const { dialog, show, close } = useDialog(reload);
   const openForm = () =>
     show(
-      <CreateWebhookDialog
+      <WebhookForm
+        title="New webhook"
+        verb="Create webhook"
         projectId={projectId}
-        onClose={close}
-        onCreated={({ id, secret }) => {
+        initial={{ url: "", events: ["deploy.succeeded", "deploy.failed"] }}
+        urlHint="It must return a 2xx status within 15 seconds."
+        save={async (client, { url, name, events, filter }) => {
+          const optional = { ...(name && { name }), ...(filter && { filter }) };
+          const { id, secret } = await client.createWebhook(projectId, { url, events, ...optional });
           revealedSecrets.set(id, secret);
           reload();
           show(
@@ -67,6 +68,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
             </SecretDialog>,
           );
         }}
+        onClose={close}
       />,
     );
   const isReady = webhooks !== undefined && isKnown;
@@ -139,47 +141,5 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
       )}
       {dialog}
     </>
-  );
-}
-
-interface CreateWebhookDialogProps {
-  projectId: string;
-  onClose(): void;
-  onCreated(created: CreatedWebhook): void;
-}
-
-function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDialogProps) {
-  const [url, setUrl] = useState("");
-  const [name, setName] = useState("");
-  const [events, setEvents] = useState<WebhookEventName[]>(["deploy.succeeded", "deploy.failed"]);
-  const filterInput = useFilter();
-  const { filter } = filterInput;
-  const create = useAction(async (client) => {
-    const optional = { ...(name.trim() && { name: name.trim() }), ...(filter && { filter }) };
-    onCreated(await client.createWebhook(projectId, { url: url.trim(), ...optional, events }));
-  });
-  const isReady = url.trim() !== "" && events.length > 0 && filter !== undefined;
-  return (
-    <FormDialog
-      title="New webhook"
-      action={create}
-      verb="Create webhook"
-      isReady={isReady}
-      fields={["url", "name", "filter"]}
-      onClose={onClose}
-    >
-      <Field
-        label="URL"
-        path="url"
-        hint="It must return a 2xx status within 15 seconds."
-        error={create.error}
-        value={url}
-        onInput={setUrl}
-        maxLength={2048}
-      />
-      <Field label="Name" path="name" error={create.error} value={name} onInput={setName} maxLength={100} isOptional />
-      <EventCheckboxes chosen={events} onChange={setEvents} />
-      <FilterField projectId={projectId} events={events} error={create.error} {...filterInput} />
-    </FormDialog>
   );
 }

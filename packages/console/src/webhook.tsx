@@ -1,15 +1,13 @@
 import { useState } from "preact/hooks";
-import type { RotatedWebhook, Webhook } from "../../client/src/client.ts";
+import type { Webhook } from "../../client/src/client.ts";
 import { filterLines } from "../../client/src/event-filter.ts";
 import { deliveryFiltersOf } from "./address-filters.ts";
-import { EventCheckboxes } from "./choices.tsx";
 import {
   ActionButton,
   Countdown,
   causeOfDisabling,
   ErrorMessage,
   Events,
-  Field,
   Heading,
   RadioGroup,
   Skeleton,
@@ -17,8 +15,8 @@ import {
 } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
-import { type ChangeDialogProps, ConfirmDialog, FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
-import { FilterField, FilterTrial, useFilter } from "./filter-field.tsx";
+import { ConfirmDialog, FormDialog, OverlapDialog, SecretDialog, useDialog } from "./dialog.tsx";
+import { FilterTrial } from "./filter-field.tsx";
 import { CertificationBadge, HealthBadge, HealthNote } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
@@ -39,6 +37,7 @@ import { Tabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
+import { WebhookForm } from "./webhook-form.tsx";
 
 const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
 const Certification = lazy(async () => (await import("./certification.tsx")).Certification);
@@ -219,13 +218,33 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         </p>
       </ConfirmDialog>,
     );
-  const edit = () => show(<EditDialog webhook={webhook} onClose={close} onDone={() => done("Webhook updated.")} />);
+  const edit = () =>
+    show(
+      <WebhookForm
+        title="Edit webhook"
+        verb="Save"
+        projectId={projectId}
+        initial={webhook}
+        save={async (client, { url, name, events, filter, isFilterChanged }) => {
+          // The service treats a URL in the request as a new receiver, so send it only if it changed.
+          const changed = url === webhook.url ? {} : { url };
+          const renamed = name === (webhook.name ?? "") ? {} : { name: name || null };
+          const filtered = isFilterChanged ? { filter } : {};
+          await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, ...filtered, events });
+          done("Webhook updated.");
+        }}
+        onClose={close}
+      />,
+    );
   const rotate = () =>
     show(
-      <RotateDialog
-        webhook={webhook}
-        onClose={close}
-        onRotated={({ secret }) => {
+      <OverlapDialog
+        title="Rotate the signing secret"
+        verb="Rotate"
+        replaced="secret"
+        replace={async (client, overlap_seconds) => {
+          const { secret } = await client.rotateWebhookSecret(webhookRefOf(webhook), { overlap_seconds });
+          recordRotation(webhookId, Date.now() + overlap_seconds * 1000);
           revealedSecrets.set(webhookId, secret);
           show(
             <SecretDialog title="The new signing secret" label="Secret" secret={secret} onClose={close}>
@@ -238,7 +257,13 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
             </SecretDialog>,
           );
         }}
-      />,
+        onClose={close}
+      >
+        <p>
+          Creates a new secret and shows it once. During the overlap, deliveries are signed with both secrets. Only this
+          tab shows when the overlap ends, so write the time down.
+        </p>
+      </OverlapDialog>,
     );
   const remove = () =>
     show(
@@ -322,84 +347,15 @@ function Rotation({ webhookId }: { webhookId: string }) {
   );
 }
 
-type WebhookDialogProps = ChangeDialogProps & { webhook: Webhook };
-
 const webhookRefOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
 
-function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
-  const [url, setUrl] = useState(webhook.url);
-  const [name, setName] = useState(webhook.name ?? "");
-  const [events, setEvents] = useState(webhook.events);
-  const filterInput = useFilter(webhook.filter);
-  const { filter, isChanged } = filterInput;
-  const save = useAction(async (client) => {
-    // The service treats a URL in the request as a new receiver, so send it only if it changed.
-    const changed = url.trim() === webhook.url ? {} : { url: url.trim() };
-    const nameNow = name.trim() || null;
-    const renamed = nameNow === (webhook.name ?? null) ? {} : { name: nameNow };
-    const filtered = isChanged && filter !== undefined ? { filter } : {};
-    await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, ...filtered, events });
-    onDone();
-  });
-  const isReady = url.trim() !== "" && events.length > 0 && filter !== undefined;
-  return (
-    <FormDialog
-      title="Edit webhook"
-      action={save}
-      verb="Save"
-      isReady={isReady}
-      fields={["url", "name", "filter"]}
-      onClose={onClose}
-    >
-      <Field label="URL" path="url" error={save.error} value={url} onInput={setUrl} maxLength={2048} />
-      <Field label="Name" path="name" error={save.error} value={name} onInput={setName} maxLength={100} isOptional />
-      <EventCheckboxes chosen={events} onChange={setEvents} />
-      <FilterField projectId={webhook.project_id} events={events} error={save.error} {...filterInput} />
-    </FormDialog>
-  );
+interface SendTestDialogProps {
+  webhook: Webhook;
+  onClose(): void;
+  onSent(deliveryId: string): void;
 }
 
-const overlaps = {
-  "0": "None: the previous secret expires immediately",
-  "3600": "1 hour",
-  "86400": "1 day",
-  "604800": "7 days",
-};
-type Overlap = keyof typeof overlaps;
-
-function RotateDialog({
-  webhook,
-  onClose,
-  onRotated,
-}: Omit<WebhookDialogProps, "onDone"> & { onRotated(rotated: RotatedWebhook): void }) {
-  const [overlap, setOverlap] = useState<Overlap>("86400");
-  const rotate = useAction(async (client) => {
-    const rotated = await client.rotateWebhookSecret(webhookRefOf(webhook), { overlap_seconds: Number(overlap) });
-    recordRotation(webhook.id, Date.now() + Number(overlap) * 1000);
-    onRotated(rotated);
-  });
-  return (
-    <FormDialog title="Rotate the signing secret" action={rotate} verb="Rotate" onClose={onClose}>
-      <p>
-        Creates a new secret and shows it once. During the overlap, deliveries are signed with both secrets. Only this
-        tab shows when the overlap ends, so write the time down.
-      </p>
-      <RadioGroup
-        legend="Overlap"
-        values={Object.keys(overlaps) as Overlap[]}
-        chosen={overlap}
-        onChange={setOverlap}
-        labelOf={(value) => overlaps[value]}
-      />
-    </FormDialog>
-  );
-}
-
-function SendTestDialog({
-  webhook,
-  onClose,
-  onSent,
-}: Omit<WebhookDialogProps, "onDone"> & { onSent(deliveryId: string): void }) {
+function SendTestDialog({ webhook, onClose, onSent }: SendTestDialogProps) {
   const [name, setName] = useState(webhook.events[0] ?? "deploy.succeeded");
   const send = useAction(async (client) =>
     onSent((await client.sendTestDelivery(webhookRefOf(webhook), { event: name })).id),
