@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import type { Client, TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
+import type { Client, WorkflowPermission } from "../../client/src/client.ts";
 import { workflowPermissions } from "../../client/src/values.ts";
+import { conditionsOf } from "../../client/src/workflow-conditions.ts";
 import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
@@ -118,17 +119,4 @@ function bodyOf(repository_id: string, options: TrustOptions): Parameters<Client
     ...(event !== undefined && { event_name: event }),
     ...(name !== undefined && { name }),
   };
-}
-
-/** `refs/heads/main, environment prod`; `any ref` without a condition. */
-function conditionsOf(workflow: TrustedWorkflow): string {
-  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = workflow;
-  const conditions = [
-    ref,
-    environment === null ? null : `environment ${environment}`,
-    file === null ? null : `file ${file}`,
-    event === null ? null : `event ${event}`,
-    owner === null ? null : `owner ${owner}`,
-  ];
-  return conditions.filter((condition) => condition !== null).join(", ") || "any ref";
 }

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
 import { workflowPermissions } from "../../client/src/values.ts";
+import { conditionsOf } from "../../client/src/workflow-conditions.ts";
 import { PermissionCheckboxes } from "./choices.tsx";
 import { actionsColumn, Field, RowButton, Time } from "./components.tsx";
 import { type ChangeDialogProps, ConfirmDialog, FormDialog } from "./dialog.tsx";
@@ -66,19 +67,6 @@ export function TrustedWorkflows({ projectId }: { projectId: string }) {
 }
 
 const nameOf = ({ name, issuer, repository_id }: TrustedWorkflow) => name ?? `${issuer} ${repository_id}`;
-
-/** `refs/heads/main, environment production`; `any ref` without a condition. */
-function conditionsOf(workflow: TrustedWorkflow): string {
-  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = workflow;
-  const conditions = [
-    ref,
-    environment && `environment ${environment}`,
-    file && `file ${file}`,
-    event && `event ${event}`,
-    owner && `owner ${owner}`,
-  ];
-  return conditions.filter(Boolean).join(", ") || "any ref";
-}
 
 /** The initial values of the form. The names are those of the API. */
 const emptyForm = {

@@ -1,6 +1,6 @@
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
-import { exitCodeAfter } from "../../../packages/cli/src/deployment-state.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
+import { exitCodeAfter } from "../../../packages/cli/src/wait-for-deployment.ts";
 import type { Client, EventName } from "../../../packages/client/src/client.ts";
 import { deploymentStates, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 
