@@ -128,6 +128,8 @@ function useRoute(): Route {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
     const update = () => setHash(location.hash);
+    // It may have changed since the render, before there was a listener.
+    update();
     addEventListener("hashchange", update);
     return () => removeEventListener("hashchange", update);
   }, []);

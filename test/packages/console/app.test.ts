@@ -117,6 +117,15 @@ test.each([
   expect(textOf().includes("npm run")).toBe(signInCommand !== undefined);
 });
 
+test("a link that is clicked as soon as the page is shown leads to its screen", async () => {
+  await start("");
+  render(null, browser.page.body);
+  render(h(App, { apiUrl: "https://api.test", canSendEvents: true }), browser.page.body);
+  browser.location.hash = "#/keys";
+  browser.window.dispatchEvent(new Event("hashchange"));
+  await shows("No API keys yet");
+});
+
 describe("a failed load", () => {
   test("a 429 is sent again after its Retry-After, which is shown, and also after the client has given up", async () => {
     let left = 5;
