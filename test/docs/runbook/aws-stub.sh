@@ -1,7 +1,6 @@
-#!/usr/bin/env bash
-# Stub of the AWS CLI. $DIR/<name> contains the next states of something, one per line; the last one remains. $DIR/setup sets
+# Stub of the AWS CLI: functions that bash defines when it starts (BASH_ENV), because to start programs would take most of the
+# time of the tests. $DIR/<name> contains the next states of something, one per line; the last one remains. $DIR/setup sets
 # the initial states and may override `extra`, which handles all other calls. The call number $FAIL_AT is rejected.
-# It starts no other programs, which would take most of the time of the tests.
 
 # option NAME ARGUMENTS: sets $value to the value of an option
 option() { local name=$1; value=; while [ $# -gt 1 ]; do shift; [ "$1" = "$name" ] && { value=$2; return; }; done; }
@@ -18,32 +17,33 @@ next() {
 # will_be NAME STATES: sets the next states
 will_be() { local name=$1; shift; printf '%s\n' "$@" > "$DIR/$name"; }
 aws_error() { echo "An error occurred ($1) when calling the operation: because" >&2; return 254; }
-aws() {
+# In a subshell, like a program: it changes no variables of the script.
+aws() (
+  set +o pipefail
   echo "$*" >> "$DIR/calls"
-  local calls table state value
   mapfile -t calls < "$DIR/calls"
-  [ "${#calls[@]}" = "$FAIL_AT" ] && { aws_error AccessDeniedException; return; }
+  [ "${#calls[@]}" = "$FAIL_AT" ] && { aws_error AccessDeniedException; exit; }
   option --table-name "$@"; table=$value
   case "$1 $2" in
     "dynamodb describe-table")
-      next "table-$table" && [ "$state" != GONE ] || { aws_error ResourceNotFoundException; return; }
+      next "table-$table" && [ "$state" != GONE ] || { aws_error ResourceNotFoundException; exit; }
       echo "$state" ;;
     "dynamodb create-backup") echo arn:backup; [ -e "$DIR/backup" ] || will_be backup CREATING CREATING AVAILABLE ;;
     "dynamodb describe-backup") next backup && echo "$state" ;;
     "dynamodb update-table")
-      current "table-$table"; [ "$state" = ACTIVE ] || { aws_error ResourceInUseException; return; }
+      current "table-$table"; [ "$state" = ACTIVE ] || { aws_error ResourceInUseException; exit; }
       will_be "table-$table" UPDATING ACTIVE ;;
     "dynamodb delete-table")
       state=missing; [ ! -e "$DIR/backup" ] || current backup
       echo "deleted $table while the backup was $state" >> "$DIR/written"
       will_be "table-$table" DELETING DELETING GONE ;;
     "dynamodb restore-table-from-backup")
-      option --backup-arn "$@"; [ "$value" = arn:backup ] || { aws_error ValidationException; return; }
+      option --backup-arn "$@"; [ "$value" = arn:backup ] || { aws_error ValidationException; exit; }
       option --target-table-name "$@"; will_be "table-$value" CREATING CREATING ACTIVE ;;
     "dynamodb restore-table-to-point-in-time") option --target-table-name "$@"; will_be "table-$value" CREATING ACTIVE ;;
     *) extra "$@" ;;
   esac
-}
+)
+sleep() { :; }
 extra() { :; }
 . "$DIR/setup"
-aws "$@"
