@@ -128,6 +128,15 @@ export function measureCutover(plan: Plan): Promise<Result> {
       }
     }
     const projectOf = (webhook: ActiveWebhook) => active.find(({ events }) => events === webhook.events)?.id ?? "";
+    const logs = new Map<string, Record<string, string>>();
+    /** Reads the log of deliveries of each webhook. @returns the statuses */
+    const readLogs = async (): Promise<string[]> => {
+      for (const webhook of webhooks) {
+        const logOfWebhook = () => logOf({ ...service, projectId: projectOf(webhook) }, webhook);
+        logs.set(webhook.id, await untilAccepted(logOfWebhook));
+      }
+      return [...logs.values()].flatMap(Object.values);
+    };
 
     await receivers.take(secrets);
     const stopping = new AbortController();
@@ -137,6 +146,8 @@ export function measureCutover(plan: Plan): Promise<Result> {
     const using = Array.from({ length: plan.keyUsers }, () => useKeys(() => service, keys, used, signal));
     const killing = killRepeatedly(plan, kill, signal);
     await sleep(plan.phaseMs);
+    // On a busy machine the service may have been killed before it delivered anything.
+    while (!(await readLogs()).includes("shadowed")) await sleep(200);
     for (const webhook of webhooks) {
       webhook.switchBeganAt = clock();
       const path = `/v1/projects/${projectOf(webhook)}/webhooks/${webhook.id}`;
@@ -148,15 +159,10 @@ export function measureCutover(plan: Plan): Promise<Result> {
     stopping.abort();
     await Promise.all([publishing, killing, ...using]);
 
-    const logs = new Map<string, Record<string, string>>();
     const expected = webhooks.reduce((sum, { events }) => sum + events.size, 0);
     let done = -1;
     for (let quietSince = clock(); done < expected && clock() - quietSince < plan.maxQuietMs; await sleep(2_000)) {
-      for (const webhook of webhooks) {
-        const project = { ...service, projectId: projectOf(webhook) };
-        logs.set(webhook.id, await untilAccepted(() => logOf(project, webhook)));
-      }
-      const doneNow = [...logs.values()].flatMap(Object.values).filter((status) => status !== "pending").length;
+      const doneNow = (await readLogs()).filter((status) => status !== "pending").length;
       if (doneNow > done) [done, quietSince] = [doneNow, clock()];
     }
     const { arrivals, invalid } = await receivers.take(secrets);

@@ -3,16 +3,16 @@ import { balance, measureCutover, type Plan, resultOf } from "../../bench/cutove
 /* Moving in: imports, shadow mode and the switch to live, while the service is killed. */
 
 const plan: Plan = {
-  webhooks: 40,
+  webhooks: 10,
   webhooksPerProject: 5,
-  keys: 200,
+  keys: 40,
   keysPerUser: 20,
   activeProjects: 2,
   eventsPerSecond: 5,
   keyUsers: 2,
   minUpMs: 300,
   maxUpMs: 1_000,
-  phaseMs: 4_000,
+  phaseMs: 1_500,
   maxQuietMs: 400_000,
 };
 

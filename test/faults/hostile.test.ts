@@ -31,7 +31,7 @@ const WARM_UP = 100;
 /** The flood takes about this long, within these bounds: the machine's speed is measured in the warm-up. */
 const FLOOD_SECONDS = 5;
 const MIN_FLOOD = 150;
-const MAX_FLOOD = 500;
+const MAX_FLOOD = 300;
 const MAX_GROWTH_MB = 60;
 const VERBOSE_BODY_BYTES = 250_000;
 

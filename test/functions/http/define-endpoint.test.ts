@@ -157,11 +157,6 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     expect(codeOf(await post(row, body, "application/json"))).toEqual({ status: 413, code: "payload_too_large" });
   });
 
-  test("is rejected with 413 by the gateway when it is larger than 10 MB", async () => {
-    const body = valid.padEnd(10 * KB * KB + 1);
-    expect(codeOf(await post(row, body, "application/json"))).toEqual({ status: 413, code: "payload_too_large" });
-  });
-
   test("may be base64-encoded by the gateway, and is measured after decoding", async () => {
     const handler = (await fromSources(row.file)) as typeof createKey;
     const encoded = (text: string) => ({ body: Buffer.from(text).toString("base64"), isBase64Encoded: true });

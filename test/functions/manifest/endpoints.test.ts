@@ -392,9 +392,13 @@ const malformedIds = [
   "01890000-0000-7000-8000-000000000000%0a",
 ];
 
+/** One pattern decides for all ids: every text is sent to the first row with a parameter, and these to the others. */
+const malformedForAllRows = ["1", "%23count", "01890000-0000-7000-8000-000000000000%0a"];
+
 test.each(rowsWithParams)("$method $path returns 404 for an id that is not a UUID", async (row) => {
   for (const name of row.path.match(/\{\w+\}/g) ?? []) {
-    for (const id of malformedIds) {
+    const isFirst = row === rowsWithParams.find(({ path }) => path.includes(name));
+    for (const id of isFirst ? malformedIds : malformedForAllRows) {
       const path = pathOf({ ...row, path: row.path.replace(name, id) as EndpointRow["path"] });
       expectError(await call(row, bearer(admin.token), path), 404, "not_found");
     }
