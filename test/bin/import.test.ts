@@ -90,7 +90,7 @@ test("the progress is shown on a terminal only", async () => {
   try {
     for (const isTerminal of [false, true]) {
       process.stderr.isTTY = isTerminal;
-      await run("keys", file);
+      await run("keys", file, "--dry-run");
       expect(written).toEqual(isTerminal ? [expect.stringMatching(/^\r(1000|500) rows$/), "\r1500 rows", "\r"] : []);
     }
   } finally {

@@ -46,7 +46,7 @@ import { type Response, send, startTestService, type TestService } from "../supp
  */
 
 /** Random requests per property. More, and others: RUNS=100 SEED=7 npm run --silent jest -- test/bin/openapi.contract */
-const RUNS = Number(process.env.RUNS ?? 5);
+const RUNS = Number(process.env.RUNS ?? 3);
 /** Fixed, so that every run sends the same requests. */
 const seed = Number(process.env.SEED ?? 20_261_121);
 
