@@ -1,6 +1,6 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
-import { type CiSystem, ciSystems } from "../functions/manifest/ci-systems.ts";
+import { issuerUrlOf, workflowIssuerList } from "../functions/manifest/ci-systems.ts";
 import { keyKindList } from "../functions/manifest/imported-keys.ts";
 import {
   isLegacySignatureHeader,
@@ -50,34 +50,11 @@ const origin = z
   );
 const seconds = z.int().min(0).max(999_999_999);
 const positive = z.int().min(1);
-const areDifferent = (values: unknown[]): boolean => new Set(values).size === values.length;
 /** The limits that AWS WAF accepts in a rate-based rule. */
 const wafLimit = z.int().min(10).max(2_000_000_000);
 
 /** The Route 53 hosted zone in which the stack creates DNS records. */
 const hostedZone = z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() });
-
-const workflowIssuer = z
-  .strictObject({
-    /** What a trust calls the issuer. `github` and `gitlab` stand for the public instances. */
-    name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "must be 1 to 32 lower-case letters, digits and hyphens"),
-    /** Required `iss`; absent = that of the public instance that `name` stands for. */
-    issuer: issuer.optional(),
-    /** Address of the keys; absent = where every instance of GitHub or GitLab publishes them. */
-    jwksUri: issuer.optional(),
-    /** Required `aud`. Choose the base URL of this stage: the issuer signs tokens for every other service too. */
-    audience: z.string("is required: tokens for other services would be accepted").min(1),
-    /** The naming of the claims; absent = `gitlab` for the name `gitlab`, otherwise `github`. */
-    claims: z.enum(Object.keys(ciSystems) as CiSystem[]).optional(),
-  })
-  .refine((entry) => issuerUrlOf(entry) !== undefined, {
-    path: ["issuer"],
-    error: "is required, except for github and gitlab",
-  });
-
-/** The issuer of an entry of `workflowIssuers`; undefined = it has none. */
-const issuerUrlOf = ({ name, issuer }: { name: string; issuer?: string | undefined }): string | undefined =>
-  issuer ?? Object.entries(ciSystems).find(([system]) => system === name)?.[1].issuer;
 
 const stageSchema = z.strictObject({
   /** Part of the names of the stack, its tables and its queues. One stage is one stack. */
@@ -161,13 +138,7 @@ const stageSchema = z.strictObject({
    * Issuers of CI systems whose workflows may act in the projects that trust them, verified with RS256 or ES256; absent =
    * none. Trusts of an issuer that is removed are kept, and have no effect.
    */
-  workflowIssuers: z
-    .array(workflowIssuer)
-    .min(1)
-    .max(20)
-    .refine((issuers) => areDifferent(issuers.map(({ name }) => name)), "must have different names")
-    .refine((issuers) => areDifferent(issuers.map(issuerUrlOf)), "must have different issuers")
-    .optional(),
+  workflowIssuers: z.optional(workflowIssuerList("jwksUri")),
   /**
    * Permissions of the platform's other services, which API keys and trusted workflows may hold, and of which `credentials/verify`
    * says whether a credential has them; absent = none. Credentials keep one that is removed, and it can no longer be given or verified.

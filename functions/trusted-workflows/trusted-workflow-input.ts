@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 import { permissionSet } from "../access/platform-permissions.ts";
+import { ISSUER_NAME } from "../manifest/ci-systems.ts";
 import { workflowPermissions } from "../manifest/permissions.ts";
 import { displayName, fields, orRequired, printableText } from "../schema/input.ts";
-import { ISSUER_NAME } from "./workflow-issuer.ts";
 
 /* The input of the endpoint for trusted workflows. A module of its own: the authorizer does not load it. */
 

@@ -1,6 +1,6 @@
+import type { CiSystem } from "../manifest/ci-systems.ts";
 import { isPrintable } from "../schema/input.ts";
 import type { Workflow } from "./workflow-grant.ts";
-import type { ClaimStyle } from "./workflow-issuer.ts";
 
 /**
  * The claims that contain each fact:
@@ -9,7 +9,7 @@ import type { ClaimStyle } from "./workflow-issuer.ts";
  * - GitLab: https://docs.gitlab.com/ci/secrets/id_token_authentication/. Its `ref` is the same for a branch and a tag with
  *   one name, so `ref_path` is used. In a merge request from a fork, `project_id` is that of the fork.
  */
-const claimNames: Record<ClaimStyle, Record<keyof Workflow, string>> = {
+const claimNames: Record<CiSystem, Record<keyof Workflow, string>> = {
   github: {
     repositoryId: "repository_id",
     ownerId: "repository_owner_id",
@@ -33,7 +33,7 @@ const claimNames: Record<ClaimStyle, Record<keyof Workflow, string>> = {
 };
 
 /** Name of the claim that contains the id of the repository. */
-export const repositoryClaimOf = (style: ClaimStyle): string => claimNames[style].repositoryId;
+export const repositoryClaimOf = (style: CiSystem): string => claimNames[style].repositoryId;
 
 const MAX_CHARACTERS = 255;
 const isId = (text: string): boolean => /^[1-9]\d{0,19}$/.test(text);
@@ -43,7 +43,7 @@ const isText = (text: string): boolean => text !== "" && text.length <= MAX_CHAR
  * Reads the claims of a token with a valid signature.
  * @returns undefined when the token does not contain the id of a repository
  */
-export function workflowFromClaims(payload: unknown, style: ClaimStyle): Workflow | undefined {
+export function workflowFromClaims(payload: unknown, style: CiSystem): Workflow | undefined {
   const names = claimNames[style];
   const read = (name: string, isValid: (text: string) => boolean): string | undefined => {
     const text = textOf(payload, name);

@@ -1,11 +1,5 @@
-import * as z from "zod/mini";
-import { type CiSystem, ciSystems } from "../manifest/ci-systems.ts";
-import { fields, invalidField, orRequired, parse } from "../schema/input.ts";
-import { readJsonSetting } from "../schema/json-setting.ts";
-
-/** The CI system whose names for claims an issuer uses. */
-export type ClaimStyle = CiSystem;
-const claimStyles = Object.keys(ciSystems) as ClaimStyle[];
+import { type CiSystem, ciSystems, claimStyleOf, issuerUrlOf, workflowIssuerList } from "../manifest/ci-systems.ts";
+import { parseJsonSetting } from "../schema/json-setting.ts";
 
 /** An issuer of tokens for the workflows of a CI system. */
 export interface WorkflowIssuer {
@@ -17,35 +11,9 @@ export interface WorkflowIssuer {
   jwksUri: string;
   /** The claim `aud` of the tokens for this service. */
   audience: string;
-  claims: ClaimStyle;
+  /** The CI system whose names for claims it uses. */
+  claims: CiSystem;
 }
-
-const isCiSystem = (name: string): name is ClaimStyle => claimStyles.some((style) => style === name);
-
-const text = (message: string) =>
-  z.string(orRequired(message)).check(z.refine((value) => value.trim() !== "", message));
-
-const MAX_ISSUERS = 20;
-export const ISSUER_NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
-
-/** Created when it is needed: most stages have no issuers, and the authorizer loads this file. */
-const issuerList = () =>
-  z
-    .array(
-      fields({
-        name: z
-          .string(orRequired("must be a string"))
-          .check(z.refine((name) => ISSUER_NAME.test(name), "must be 1 to 32 lower-case letters, digits and hyphens")),
-        issuer: z.optional(text("must be the claim iss of the tokens")),
-        jwks_uri: z.optional(text("must be a URL")),
-        audience: text(
-          "must be the claim aud of the tokens: the issuer signs tokens for other services with the same keys",
-        ),
-        claims: z.optional(z.enum(claimStyles, orRequired(`must be ${claimStyles.join(" or ")}`))),
-      }),
-      orRequired("must be a list"),
-    )
-    .check(z.refine((issuers) => issuers.length <= MAX_ISSUERS, `must have at most ${MAX_ISSUERS}`));
 
 /**
  * Parses the setting OIDC_ISSUERS: a JSON list of `{name, issuer, jwks_uri, audience, claims}`. The names `github` and
@@ -56,36 +24,21 @@ const issuerList = () =>
  * @throws SettingError that names the entry and the field
  */
 export function parseWorkflowIssuers(setting: string | undefined, allowsLoopback: boolean): WorkflowIssuer[] {
+  // Most stages have no issuers, and the authorizer loads this file: without a setting no schema is created.
   if (setting === undefined) return [];
   const example = '[{"name":"github","audience":"https://api.example.com"}]';
-  return readJsonSetting("OIDC_ISSUERS", setting, (value) => readIssuers(value, allowsLoopback), example);
-}
-
-function readIssuers(value: unknown, allowsLoopback: boolean): WorkflowIssuer[] {
-  const issuers = parse(issuerList(), value).map((entry, index): WorkflowIssuer => {
-    const claims = entry.claims ?? (isCiSystem(entry.name) ? entry.name : "github");
-    const issuer = entry.issuer ?? (isCiSystem(entry.name) ? ciSystems[entry.name].issuer : undefined);
-    if (issuer === undefined) throw invalidField(`${index}.issuer`, "is required");
-    const jwksUri = entry.jwks_uri ?? issuer.replace(/\/$/, "") + ciSystems[claims].jwksPath;
-    const problem = allowsLoopback ? "must be an https URL, or http to 127.0.0.1" : "must be an https URL";
-    if (!isUsableUrl(issuer, allowsLoopback)) throw invalidField(`${index}.issuer`, problem);
-    if (!isUsableUrl(jwksUri, allowsLoopback)) throw invalidField(`${index}.jwks_uri`, problem);
-    return { name: entry.name, issuer, jwksUri, audience: entry.audience, claims };
+  const entries = parseJsonSetting("OIDC_ISSUERS", setting, workflowIssuerList("jwks_uri", allowsLoopback), example);
+  return entries.map((entry) => {
+    const { name, audience, jwks_uri } = entry;
+    // The schema rejects an entry without one.
+    const issuer = String(issuerUrlOf(entry));
+    const claims = claimStyleOf(entry);
+    return {
+      name,
+      issuer,
+      jwksUri: jwks_uri ?? issuer.replace(/\/$/, "") + ciSystems[claims].jwksPath,
+      audience,
+      claims,
+    };
   });
-  for (const field of ["name", "issuer"] as const) {
-    const second = issuers.findIndex(
-      (each, index) => issuers.findIndex((other) => other[field] === each[field]) < index,
-    );
-    if (second !== -1) throw invalidField(`${second}.${field}`, "is the same as that of an entry before it");
-  }
-  return issuers;
-}
-
-const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
-
-function isUsableUrl(url: string, allowsLoopback: boolean): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, hostname, username, password } = new URL(url);
-  if (username !== "" || password !== "") return false;
-  return protocol === "https:" || (allowsLoopback && protocol === "http:" && LOOPBACK.has(hostname));
 }

@@ -244,7 +244,7 @@ describe("OIDC_ISSUERS", () => {
     ["github", "OIDC_ISSUERS cannot be used. It is not JSON. Example: [{"],
     [
       JSON.stringify([{ ...ci, audience: undefined }]),
-      "OIDC_ISSUERS cannot be used. The input is not valid: 0.audience is required.",
+      "OIDC_ISSUERS cannot be used. The input is not valid: 0.audience is required: tokens for other services would be accepted.",
     ],
     [JSON.stringify([{ ...ci, issuer: "http://ci.example" }]), "0.issuer must be an https URL, or http"],
   ])("with the value %s stops the start", (value, message) => {
