@@ -1,19 +1,16 @@
 import * as z from "zod/mini";
-import { type PlatformPermission, platformPermissionList } from "../manifest/permissions.ts";
+import { platformPermissionList } from "../manifest/permissions.ts";
 import { settings } from "../platform/env.ts";
-import { orRequired, setOf } from "../schema/input.ts";
-import { parseJsonSetting } from "../schema/json-setting.ts";
+import { orRequired, parse, setOf } from "../schema/input.ts";
+import { jsonListSetting } from "../schema/json-setting.ts";
 
-/**
- * Returns the permissions that the platform adds in this stage: the setting PERMISSIONS.
- * @throws SettingError when it is not valid
- */
-export function platformPermissions(): PlatformPermission[] {
-  const setting = settings.permissions();
-  if (setting === undefined) return [];
-  const example = '[{"name":"registry:push","description":"push images"}]';
-  return parseJsonSetting("PERMISSIONS", setting, platformPermissionList(), example);
-}
+/** Returns the permissions that the platform adds in this stage. */
+export const platformPermissions = jsonListSetting(
+  "PERMISSIONS",
+  settings.permissions,
+  '[{"name":"registry:push","description":"push images"}]',
+  (value) => parse(platformPermissionList(), value),
+);
 
 /** Returns the names of permissions of this API and of those that the platform adds. */
 export const withPlatformPermissions = (own: readonly string[]): string[] => [

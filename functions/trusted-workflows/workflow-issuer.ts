@@ -1,5 +1,5 @@
 import { type CiSystem, ciSystems, claimStyleOf, issuerUrlOf, workflowIssuerList } from "../manifest/ci-systems.ts";
-import { parseJsonSetting } from "../schema/json-setting.ts";
+import { parse } from "../schema/input.ts";
 
 /** An issuer of tokens for the workflows of a CI system. */
 export interface WorkflowIssuer {
@@ -23,12 +23,8 @@ export interface WorkflowIssuer {
  * @param allowsLoopback accepts plain http to this machine, for a local run
  * @throws SettingError that names the entry and the field
  */
-export function parseWorkflowIssuers(setting: string | undefined, allowsLoopback: boolean): WorkflowIssuer[] {
-  // Most stages have no issuers, and the authorizer loads this file: without a setting no schema is created.
-  if (setting === undefined) return [];
-  const example = '[{"name":"github","audience":"https://api.example.com"}]';
-  const entries = parseJsonSetting("OIDC_ISSUERS", setting, workflowIssuerList("jwks_uri", allowsLoopback), example);
-  return entries.map((entry) => {
+export const parseWorkflowIssuers = (entries: unknown, allowsLoopback: boolean): WorkflowIssuer[] =>
+  parse(workflowIssuerList("jwks_uri", allowsLoopback), entries).map((entry) => {
     const { name, audience, jwks_uri } = entry;
     // The schema rejects an entry without one.
     const issuer = String(issuerUrlOf(entry));
@@ -41,4 +37,3 @@ export function parseWorkflowIssuers(setting: string | undefined, allowsLoopback
       claims,
     };
   });
-}

@@ -1,13 +1,22 @@
 import { SettingError } from "../../../functions/platform/errors.ts";
-import { parseWorkflowIssuers } from "../../../functions/trusted-workflows/workflow-issuer.ts";
+import { workflowIssuers } from "../../../functions/trusted-workflows/workflow-issuers.ts";
 
 /* The setting OIDC_ISSUERS. */
 
-const parse = (entries: unknown, allowsLoopback = false) =>
-  parseWorkflowIssuers(typeof entries === "string" ? entries : JSON.stringify(entries), allowsLoopback);
+afterEach(() => {
+  delete process.env.OIDC_ISSUERS;
+  delete process.env.STAGE;
+});
+
+function parse(entries: unknown, isLocal = false) {
+  process.env.OIDC_ISSUERS = typeof entries === "string" ? entries : JSON.stringify(entries);
+  if (!isLocal) process.env.STAGE = "prod";
+  return workflowIssuers();
+}
 
 test("without the setting there are no issuers", () => {
-  expect(parseWorkflowIssuers(undefined, true)).toEqual([]);
+  delete process.env.OIDC_ISSUERS;
+  expect(workflowIssuers()).toEqual([]);
 });
 
 test("github and gitlab stand for the public instances", () => {
@@ -48,7 +57,7 @@ const loopback = { name: "ci", issuer: "http://127.0.0.1:4999", jwks_uri: "http:
 
 test("plain http is accepted for this machine, and only in a local run", () => {
   expect(parse([loopback], true)).toMatchObject([{ issuer: "http://127.0.0.1:4999" }]);
-  expect(() => parse([loopback])).toThrow("0.issuer must be an https URL;");
+  expect(() => parse([{ ...loopback, audience: "b" }])).toThrow("0.issuer must be an https URL;");
 });
 
 test.each<[string, unknown, string]>([
