@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { allEnded } from "../../functions/platform/parallel.ts";
 import { functionOf } from "../import/invoke-function.ts";
-import { type Batch, batchesOf, memberPagesOf } from "../import/read-rows.ts";
+import { type Batch, batchesOf } from "../import/read-rows.ts";
 import { command, UsageError } from "../local/command.ts";
 import { printable } from "../local/printable.ts";
 import { settingRows } from "../local/settings.ts";
@@ -82,8 +82,8 @@ export async function main(): Promise<void> {
       totals.add(functionResult.parse(result), lines, !isDryRun);
     };
     // A page of a file that is out of order would remove the members in a later line: the whole file is checked first.
-    if (isSnapshot) for await (const _ of memberPagesOf(file));
-    const batches = isSnapshot ? memberPagesOf(file) : batchesOf(file);
+    if (isSnapshot) for await (const _ of batchesOf(file, true));
+    const batches = batchesOf(file, isSnapshot);
     // All share one generator, so that no more batches than these are in memory.
     const calls = Array.from({ length: PARALLEL_CALLS }, async () => {
       for await (const batch of batches) await send(batch);

@@ -40,39 +40,33 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Divides the rows of a file into batches. */
-export async function* batchesOf(file: string): AsyncGenerator<Batch> {
+/**
+ * Divides the rows of a file into batches. Those of members are pages that begin with a new project, and together cover all
+ * projects.
+ * @throws StartError when members are not in the order of their projects, a line names none, or there are no members
+ */
+export async function* batchesOf(file: string, areMembers: boolean): AsyncGenerator<Batch> {
   let batch: Batch = { rows: [], lines: [] };
+  let last = "";
   for await (const { line, row } of linesOf(file)) {
+    const project = areMembers ? projectOf(row, line, last) : undefined;
+    const isFull = batch.rows.length >= (areMembers ? MIN_MEMBERS_PER_PAGE : ROWS_PER_CALL);
+    if (isFull && project !== last) {
+      yield areMembers ? { ...batch, until: last } : batch;
+      batch = { rows: [], lines: [], ...(areMembers && { after: last }) };
+    }
     batch.rows.push(row);
     batch.lines.push(line);
-    if (batch.rows.length < ROWS_PER_CALL) continue;
-    yield batch;
-    batch = { rows: [], lines: [] };
+    last = project ?? "";
   }
+  // It would remove every member of the stage.
+  if (areMembers && last === "") throw new StartError("line 1: The file has no members.");
   if (batch.rows.length > 0) yield batch;
 }
 
-/**
- * Divides the members of a file into pages that begin with a new project. Together they cover all projects.
- * @throws StartError when the projects are not in the order of their ids, or a line names none
- */
-export async function* memberPagesOf(file: string): AsyncGenerator<Batch> {
-  let page: Batch = { rows: [], lines: [] };
-  let last = "";
-  for await (const { line, row } of linesOf(file)) {
-    const project = canonicalUuid(Object(row).project_id);
-    if (project === undefined) throw new StartError(`line ${line}: It has no project_id that is a UUID.`);
-    if (project < last) throw new StartError(`line ${line}: The members must be in the order of project_id.`);
-    if (project > last && page.rows.length >= MIN_MEMBERS_PER_PAGE) {
-      yield { ...page, until: last };
-      page = { rows: [], lines: [], after: last };
-    }
-    page.rows.push(row);
-    page.lines.push(line);
-    last = project;
-  }
-  // It would remove every member of the stage.
-  if (last === "") throw new StartError("line 1: The file has no members.");
-  yield page;
+function projectOf(row: unknown, line: number, last: string): string {
+  const project = canonicalUuid(Object(row).project_id);
+  if (project === undefined) throw new StartError(`line ${line}: It has no project_id that is a UUID.`);
+  if (project < last) throw new StartError(`line ${line}: The members must be in the order of project_id.`);
+  return project;
 }

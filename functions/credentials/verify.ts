@@ -11,16 +11,12 @@ import { permissions } from "../manifest/permissions.ts";
 import { ApiError, type ErrorCode } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
-import { fields, invalidField, orRequired, parse, uuid } from "../schema/input.ts";
+import { fields, invalidField, listOf, orRequired, parse, uuid } from "../schema/input.ts";
 
 const MAX_CREDENTIALS = 100;
 
 /** Each entry is checked by itself: one that is malformed does not affect the others. */
-const batchInput = fields({
-  credentials: z
-    .array(z.unknown(), orRequired("must be an array"))
-    .check(z.maxLength(MAX_CREDENTIALS, `must have at most ${MAX_CREDENTIALS} entries`)),
-});
+const batchInput = fields({ credentials: listOf(z.unknown(), MAX_CREDENTIALS) });
 
 const entryInput = () =>
   fields({

@@ -1,13 +1,6 @@
 import { type Command, Option } from "commander";
 import type { Client, StatsWindow, Webhook, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
-import {
-  decisionOn,
-  type EventFilter,
-  newestEvents,
-  readFilter,
-  TRIED_EVENTS,
-  unknownFields,
-} from "../../client/src/event-filter.ts";
+import { type EventFilter, newestEvents, readFilter, TRIED_EVENTS, trialOf } from "../../client/src/event-filter.ts";
 import { statsWindows, webhookEventNames } from "../../client/src/values.ts";
 import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
@@ -40,6 +33,21 @@ function filterOf(words: string[] | undefined): { filter?: EventFilter | null } 
 
 type WebhookMode = "live" | "shadow";
 const modeOption = (about: string) => new Option("--mode <mode>", about).choices(["live", "shadow"]);
+
+interface WebhookOptions {
+  name?: string;
+  events?: WebhookEventName[];
+  filter?: string[];
+  mode?: WebhookMode;
+}
+
+/** Returns the fields of a webhook that these options set. */
+const fieldsOf = ({ name, events, filter, mode }: WebhookOptions) => ({
+  ...(name !== undefined && { name }),
+  ...(events && { events }),
+  ...filterOf(filter),
+  ...(mode && { mode }),
+});
 
 const webhookId = [
   "[id]",
@@ -77,27 +85,14 @@ export function addWebhooks(program: Command): void {
       `${filterHelp}\n\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .action(async (url: string, _options, command: Command) => {
-      const {
-        json,
-        name,
-        mode,
-        ...options
-      }: InProject &
-        OnceOptions & { name?: string; mode?: WebhookMode; events: WebhookEventName[]; filter?: string[] } =
+      const options: InProject & OnceOptions & WebhookOptions & { events: WebhookEventName[] } =
         command.optsWithGlobals();
-      const filter = filterOf(options.filter);
+      const webhook = { url, ...fieldsOf(options), events: options.events };
       const { api, projectId } = await openProject(options);
-      const webhook = {
-        url,
-        ...(name !== undefined && { name }),
-        events: options.events,
-        ...filter,
-        ...(mode && { mode }),
-      };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
-      print(json ? jsonText(created) : created.secret);
-      const verbs = mode === "shadow" ? ["certify", "update --mode live"] : ["test", "certify"];
+      print(options.json ? jsonText(created) : created.secret);
+      const verbs = options.mode === "shadow" ? ["certify", "update --mode live"] : ["test", "certify"];
       const steps = verbs.map((verb) => `  svc webhooks ${verb} ${created.id} --project ${projectId}`);
       note(["Then, before the first deployment:", ...steps].join("\n"));
     });
@@ -172,23 +167,14 @@ export function addWebhooks(program: Command): void {
     .option(...projectOption)
     .addHelpText("after", filterHelp)
     .action(async (id: string | undefined, _options, command: Command) => {
-      const options: InProject & {
-        url?: string;
-        name?: string;
-        events?: WebhookEventName[];
-        filter?: string[];
-        enable?: boolean;
-        disable?: boolean;
-        mode?: WebhookMode;
-      } = command.optsWithGlobals();
+      const options: InProject & WebhookOptions & { url?: string; enable?: boolean; disable?: boolean } =
+        command.optsWithGlobals();
       if (options.enable && options.disable) throw usageError("Pass --enable or --disable, not both.");
       const changes: Parameters<Client["updateWebhook"]>[1] = {
         ...(options.url !== undefined && { url: options.url }),
-        ...(options.name !== undefined && { name: options.name === "" ? null : options.name }),
-        ...(options.events && { events: options.events }),
-        ...filterOf(options.filter),
+        ...fieldsOf(options),
+        ...(options.name === "" && { name: null }),
         ...((options.enable || options.disable) && { enabled: options.enable === true }),
-        ...(options.mode && { mode: options.mode }),
       };
       if (Object.keys(changes).length === 0) {
         throw usageError(
@@ -271,9 +257,8 @@ export function addWebhooks(program: Command): void {
       const tried = filterOf(options.filter);
       const { api, webhook } = await findWebhookOf(options, id);
       const { events: names, filter = null } = { ...(await api.getWebhook(webhook)), ...tried };
-      const subscription = { events: names, filter: filter ?? undefined };
       const events = await newestEvents(api, webhook.projectId);
-      const decisions = events.map((event) => ({ ...event, ...decisionOn(subscription, event) }));
+      const { decisions, summary, problems } = trialOf({ events: names, filter: filter ?? undefined }, events);
       if (options.json) {
         for (const { payload, ...decision } of decisions) print(jsonText(decision));
       } else if (events.length > 0) {
@@ -286,15 +271,7 @@ export function addWebhooks(program: Command): void {
         ]);
         print(table(["", "time", "event", "why", "deployment"], rows));
       }
-      const sent = decisions.filter(({ received }) => received).length;
-      note(
-        events.length === 0
-          ? "The project has no events of the last 30 days."
-          : `${sent} of ${events.length} are sent.`,
-      );
-      for (const field of unknownFields(subscription.filter, events)) {
-        note(`None of the events has the field ${printable(field)} in its data. Is it misspelt?`);
-      }
+      for (const text of [summary, ...problems]) note(printable(text));
     });
 
   webhooks

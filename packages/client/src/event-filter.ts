@@ -39,29 +39,44 @@ export async function newestEvents(api: Pick<Client, "eachEvent">, projectId: st
   return events;
 }
 
+/** What a filter decides about some events, with words for a person. */
+export interface Trial {
+  decisions: (DeploymentEvent & { received: boolean; reason: string })[];
+  summary: string;
+  /** About fields of the filter that none of the events has: their names may be misspelt. */
+  problems: string[];
+}
+
+/** Returns whether a webhook receives events by its events and its filter, and why. */
+export function trialOf(webhook: Subscription, events: readonly DeploymentEvent[]): Trial {
+  const decisions = events.map((event) => {
+    const subject = { event: event.event, data: event.payload.data ?? {} };
+    return { ...event, received: receives(webhook, subject), reason: reasonOf(webhook, subject) };
+  });
+  const sent = decisions.filter(({ received }) => received).length;
+  const unknown = Object.keys(webhook.filter ?? {}).filter(
+    (field) => events.length > 0 && !events.some(({ payload }) => Object.hasOwn(payload.data ?? {}, field)),
+  );
+  return {
+    decisions,
+    summary:
+      events.length === 0 ? "The project has no events of the last 30 days." : `${sent} of ${events.length} are sent.`,
+    problems: unknown.map((field) => `None of the events has the field "${field}" in its data. Is it misspelt?`),
+  };
+}
+
 /** Longer values of events are cut in a reason. */
 const MAX_SHOWN = 100;
 
-/** Returns whether a webhook receives an event by its events and its filter, and why. */
-export function decisionOn(
-  webhook: Subscription,
-  { event, payload }: DeploymentEvent,
-): { received: boolean; reason: string } {
-  const { data = {} } = payload;
-  const received = receives(webhook, { event, data });
-  if (!webhook.events.includes(event)) return { received, reason: `${event} is not one of its events` };
-  if (webhook.filter === undefined) return { received, reason: "it has no filter" };
-  const decisive = compareFields(webhook.filter, data).filter(({ match }) => received || match === undefined);
-  const reasons = decisive.map(({ field, value, match }) => {
+function reasonOf(webhook: Subscription, subject: { event: string; data: object }): string {
+  if (!webhook.events.includes(subject.event)) return `${subject.event} is not one of its events`;
+  if (webhook.filter === undefined) return "it has no filter";
+  const compared = compareFields(webhook.filter, subject.data);
+  const missed = compared.filter(({ match }) => match === undefined);
+  const reasons = (missed.length > 0 ? missed : compared).map(({ field, value, match }) => {
     if (value === undefined) return `${field} is missing, or is no text, number or boolean`;
     const shown = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
     return match === undefined || match === value ? `${field} is ${shown}` : `${field} is ${shown}, as ${match}`;
   });
-  return { received, reason: reasons.join("; ") };
+  return reasons.join("; ");
 }
-
-/** Returns the fields of a filter that none of the events has: their names may be misspelt. */
-export const unknownFields = (filter: EventFilter | undefined, events: readonly DeploymentEvent[]): string[] =>
-  Object.keys(filter ?? {}).filter(
-    (field) => events.length > 0 && !events.some(({ payload }) => Object.hasOwn(payload.data ?? {}, field)),
-  );

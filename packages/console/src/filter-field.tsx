@@ -1,13 +1,12 @@
 import { useState } from "preact/hooks";
 import type { DeploymentEvent } from "../../client/src/client.ts";
 import {
-  decisionOn,
   type EventFilter,
   filterLines,
   newestEvents,
   readFilter,
   TRIED_EVENTS,
-  unknownFields,
+  trialOf,
 } from "../../client/src/event-filter.ts";
 import { ActionButton, Code, ErrorMessage, Field } from "./components.tsx";
 import { useAction } from "./use-action.ts";
@@ -57,8 +56,8 @@ interface FilterTrialProps {
 export function FilterTrial({ projectId, webhook }: FilterTrialProps) {
   const [events, setEvents] = useState<DeploymentEvent[]>();
   const load = useAction(async (client) => setEvents(await newestEvents(client, projectId)));
-  const decisions = events?.map((event) => ({ event, ...decisionOn(webhook, event) })) ?? [];
-  const lines = decisions.map(({ event: { timestamp, event }, received, reason }) =>
+  const trial = events && trialOf(webhook, events);
+  const lines = trial?.decisions.map(({ timestamp, event, received, reason }) =>
     [received ? "sent    " : "not sent", timestamp, event.padEnd("deploy.succeeded".length), reason].join("  "),
   );
   return (
@@ -67,19 +66,17 @@ export function FilterTrial({ projectId, webhook }: FilterTrialProps) {
         <ActionButton action={load}>Try on the last {TRIED_EVENTS} events</ActionButton>
       </div>
       <ErrorMessage error={load.error} />
-      {events && (
+      {trial && (
         <p class="fine" role="status">
-          {events.length === 0
-            ? "The project has no events of the last 30 days."
-            : `${decisions.filter(({ received }) => received).length} of ${events.length} are sent.`}
+          {trial.summary}
         </p>
       )}
-      {unknownFields(webhook.filter, events ?? []).map((field) => (
-        <p class="problem" key={field}>
-          None of the events has the field “{field}” in its data. Is it misspelt?
+      {trial?.problems.map((text) => (
+        <p class="problem" key={text}>
+          {text}
         </p>
       ))}
-      {lines.length > 0 && (
+      {lines && lines.length > 0 && (
         <Code label="Decisions" look="excerpt">
           {lines.join("\n")}
         </Code>

@@ -617,7 +617,7 @@ describe("webhooks", () => {
       .map((line) => JSON.parse(line));
     expect(decisions).toMatchObject([{ received: false }, { received: false }]);
     expect(decisions.map(({ reason }) => reason)).toContainEqual(expect.stringContaining("; branch is release/2"));
-    expect(other.stderr).toContain("the field brnch in its data. Is it misspelt?");
+    expect(other.stderr).toContain('the field "brnch" in its data. Is it misspelt?');
     expect((await api.get(path(id))).body.data.filter).toEqual(filter);
 
     await svcHere(["webhooks", "update", id, "--filter", "branch=main", "branch=release/*", "a=b c"], { env });

@@ -1,11 +1,5 @@
 import type { Client, DeploymentEvent } from "../../../packages/client/src/client.ts";
-import {
-  decisionOn,
-  filterLines,
-  newestEvents,
-  readFilter,
-  unknownFields,
-} from "../../../packages/client/src/event-filter.ts";
+import { filterLines, newestEvents, readFilter, trialOf } from "../../../packages/client/src/event-filter.ts";
 
 const eventOf = (data: object | undefined, event = "deploy.failed") =>
   ({ id: "e-1", event, payload: { event, ...(data && { data }) } }) as DeploymentEvent;
@@ -42,22 +36,28 @@ test.each<[boolean, string, object | undefined]>([
     undefined,
   ],
 ])("received %s, because %s", (received, reason, data) => {
-  expect(decisionOn({ events: ["deploy.failed"], filter }, eventOf(data))).toEqual({ received, reason });
+  const { decisions, summary } = trialOf({ events: ["deploy.failed"], filter }, [eventOf(data)]);
+  expect(decisions).toEqual([{ ...eventOf(data), received, reason }]);
+  expect(summary).toBe(`${Number(received)} of 1 are sent.`);
 });
 
 test("a decision without a filter follows from the events of the webhook", () => {
   const webhook = { events: ["deploy.failed"] };
-  expect(decisionOn(webhook, eventOf({}))).toEqual({ received: true, reason: "it has no filter" });
-  expect(decisionOn({ ...webhook, filter }, eventOf({}, "deploy.started"))).toEqual({
-    received: false,
-    reason: "deploy.started is not one of its events",
-  });
+  const { decisions } = trialOf(webhook, [eventOf({})]);
+  expect(decisions).toMatchObject([{ received: true, reason: "it has no filter" }]);
+  const other = trialOf({ ...webhook, filter }, [eventOf({}, "deploy.started")]);
+  expect(other.decisions).toMatchObject([{ received: false, reason: "deploy.started is not one of its events" }]);
 });
 
 test("the fields that no event has are unknown, unless there are no events", () => {
-  expect(unknownFields(filter, [eventOf({ branch: null }), eventOf(undefined)])).toEqual(["environment"]);
-  expect(unknownFields(filter, [])).toEqual([]);
-  expect(unknownFields(undefined, [eventOf({})])).toEqual([]);
+  const webhook = { events: ["deploy.failed"], filter };
+  const unknown = 'None of the events has the field "environment" in its data. Is it misspelt?';
+  expect(trialOf(webhook, [eventOf({ branch: null }), eventOf(undefined)]).problems).toEqual([unknown]);
+  expect(trialOf(webhook, [])).toMatchObject({
+    summary: "The project has no events of the last 30 days.",
+    problems: [],
+  });
+  expect(trialOf({ ...webhook, filter: undefined }, [eventOf({})]).problems).toEqual([]);
 });
 
 test("newestEvents reads at most 100 events, over pages that may have fewer", async () => {

@@ -675,7 +675,7 @@ inChromium.describe("the console in Chromium", () => {
       expect(await dialog.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
       await input.fill("enviroment=production");
       await dialog.getByRole("button", { name: "Try on the last 100 events" }).click();
-      await dialog.getByText("None of the events has the field “enviroment” in its data.").waitFor();
+      await dialog.getByText('None of the events has the field "enviroment" in its data.').waitFor();
       await dialog.getByText("0 of 2 are sent.").waitFor();
       await input.fill("environment=production\nenvironment=test*");
       await dialog.getByText("1 of 2 are sent.").waitFor();
