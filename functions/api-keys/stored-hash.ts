@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { secretVersions } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
+import { log } from "../platform/log.ts";
 import { API_KEY_PREFIX, hashApiKey, isApiKey } from "./api-key.ts";
 import { kindOfKey } from "./imported-keys.ts";
 
@@ -21,22 +22,29 @@ export async function storedHashOf(text: string): Promise<string | undefined> {
         .digest("hex");
 }
 
-let read: { arn: string; pepper: Promise<string> } | undefined;
+const CACHE_TTL_MS = 5 * 60_000;
+let read: { arn: string; pepper: Promise<string>; at: number } | undefined;
 
 /**
- * Returns the pepper: the setting IMPORTED_KEYS_PEPPER in a local run, a secret in Secrets Manager on AWS. It is read once by a
- * process: the hashes that were made with it do not change.
+ * Returns the pepper: the setting IMPORTED_KEYS_PEPPER in a local run, a secret in Secrets Manager on AWS, cached for five
+ * minutes, so that a correction applies in all processes.
  */
 async function pepper(): Promise<string> {
   const arn = settings.importedKeysPepperArn();
   if (arn === undefined) return settings.importedKeysPepper();
-  if (read?.arn !== arn) {
-    read = { arn, pepper: readPepper(arn) };
-    read.pepper.catch(() => {
+  const cached = read?.arn === arn ? read : undefined;
+  if (cached && Date.now() - cached.at < CACHE_TTL_MS) return cached.pepper;
+  const pepper = readPepper(arn).catch((error: unknown) => {
+    if (cached === undefined) {
       read = undefined;
-    });
-  }
-  return read.pepper;
+      throw error;
+    }
+    // Serve the stale pepper if the refresh fails.
+    log.error("pepper could not be refreshed", error);
+    return cached.pepper;
+  });
+  read = { arn, pepper, at: Date.now() };
+  return pepper;
 }
 
 async function readPepper(arn: string): Promise<string> {

@@ -3,9 +3,11 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
+import { jest } from "@jest/globals";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { storedHashOf } from "../../../functions/api-keys/stored-hash.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 
 const arnOf = (name: string) => `arn:aws:secretsmanager:us-east-1:000000000000:secret:${name}-AbCdEf`;
 const hmac = (pepper: string, key: string) => createHmac("sha256", pepper).update(key).digest("hex");
@@ -53,7 +55,7 @@ test("the pepper is the setting in a local run, and an error names it when it is
   expect(await storedHashOf("old_x")).toBe(hmac("salt", "old_x"));
 });
 
-test("the pepper is read from Secrets Manager once, and only for a key that needs it", async () => {
+test("the pepper is read from Secrets Manager once in five minutes, and only for a key that needs it", async () => {
   process.env.IMPORTED_KEYS_PEPPER_ARN = arnOf("pepper");
   values.set(arnOf("pepper"), "from the secret");
   expect(await storedHashOf("acme_x")).toBe(createHash("sha256").update("acme_x").digest("hex"));
@@ -63,6 +65,22 @@ test("the pepper is read from Secrets Manager once, and only for a key that need
     ["old_x", "old_y", "old_z"].map((key) => hmac("from the secret", key)),
   );
   expect(requests.toSorted()).toEqual(["AWSCURRENT", "AWSPREVIOUS"]);
+});
+
+test("a pepper that is replaced is used five minutes later, and the one before it while it cannot be read", async () => {
+  process.env.IMPORTED_KEYS_PEPPER_ARN = arnOf("mistyped");
+  const { advance } = fakeDate();
+  values.set(arnOf("mistyped"), "first");
+  expect(await storedHashOf("old_x")).toBe(hmac("first", "old_x"));
+  values.set(arnOf("mistyped"), "second");
+  advance(299);
+  expect(await storedHashOf("old_x")).toBe(hmac("first", "old_x"));
+  advance(2);
+  expect(await storedHashOf("old_x")).toBe(hmac("second", "old_x"));
+  values.delete(arnOf("mistyped"));
+  advance(301);
+  expect(await storedHashOf("old_x")).toBe(hmac("second", "old_x"));
+  jest.useRealTimers();
 });
 
 test("a pepper that cannot be read is an error, and is read again for the next key", async () => {
