@@ -16,12 +16,11 @@ export interface WorkflowIssuer {
 }
 
 /**
- * Parses the setting OIDC_ISSUERS: a JSON list of `{name, issuer, jwks_uri, audience, claims}`. The names `github` and
- * `gitlab` stand for the public instances and need only an audience. Another issuer needs its `issuer`, and by default
- * names its claims as GitHub does.
- * @param setting undefined = none
+ * Reads the entries `{name, issuer, jwks_uri, audience, claims}` of the setting OIDC_ISSUERS. The names `github` and `gitlab`
+ * stand for the public instances and need only an audience. Another issuer needs its `issuer`, and by default names its claims
+ * as GitHub does.
  * @param allowsLoopback accepts plain http to this machine, for a local run
- * @throws SettingError that names the entry and the field
+ * @throws ApiError `validation_error` that names the entry and the field
  */
 export const parseWorkflowIssuers = (entries: unknown, allowsLoopback: boolean): WorkflowIssuer[] =>
   parse(workflowIssuerList("jwks_uri", allowsLoopback), entries).map((entry) => {
