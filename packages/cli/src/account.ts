@@ -105,7 +105,8 @@ async function logout(globals: Globals): Promise<void> {
   if (process.env.SVC_API_KEY) note("SVC_API_KEY is still set.");
 }
 
-async function whoami({ json, ...globals }: Globals): Promise<void> {
+/** Shows what the credential at hand may do. */
+export async function whoami({ json, ...globals }: Globals): Promise<void> {
   const session = openSession(globals);
   const { baseUrl, token, source, project } = session;
   const identity = identityOf(token);

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { whoami } from "./account.ts";
 import { connect, signedIn } from "./api.ts";
 import { readConfig } from "./config.ts";
 import { usageError } from "./exit-codes.ts";
@@ -61,6 +62,14 @@ export function addKeys(program: Command): void {
       if (list.length === 0) return note("You have no API keys. Create one: svc keys create ci");
       print(keyTable(list));
     });
+
+  keys
+    .command("current")
+    .summary("show what the credential at hand may do")
+    .description(
+      "Shows whose credential it is, its permissions and projects, and when it expires. The same as svc whoami.",
+    )
+    .action(async (_options, command: Command) => whoami(command.optsWithGlobals()));
 
   keys
     .command("rename")

@@ -315,7 +315,7 @@ describe("keys", () => {
       code: 2,
       stderr: expect.stringContaining("Pass the full id"),
     });
-    expect((await svcHere(["whoami"], { env: as })).code).toBe(0);
+    expect((await svcHere(["keys", "current"], { env: as })).code).toBe(0);
     expect(await remove(data.id, "--yes")).toMatchObject({ code: 0, stdout: "" });
     expect(await svcHere(["whoami"], { env: as })).toMatchObject({
       code: 3,
