@@ -84,7 +84,8 @@ export const mistakes: Mistake[] = [
     file: "attempts/carried.ts",
     from: "dueOf(place) >= addSeconds(now, settings.duplicateSeconds() / 2)",
     to: "dueOf(place) >= now.toISOString()",
-    within: LONG,
+    within: QUICK,
+    seed: 697,
   },
   {
     name: "a leftover is removed at once",
@@ -105,7 +106,8 @@ export const mistakes: Mistake[] = [
     file: "attempts/work.ts",
     from: "if (!webhook || isHeld) await removePlace",
     to: "if (isHeld || !isHeld) await removePlace",
-    within: LONG,
+    within: QUICK,
+    seed: 1_367,
   },
   {
     name: "a visit reads its webhook once",

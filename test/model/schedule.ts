@@ -36,6 +36,11 @@ interface Left {
   isRandom: boolean;
 }
 
+/** Weights of what a slow schedule puts off, and of what it puts before that. */
+const [LATE, FIRST] = [0.05, 50];
+/** Messages that carry deliveries are received so many seconds before the next wake-up. */
+const LATE_SECONDS = 10;
+
 interface Option {
   weight: number;
   act(): void;
@@ -45,8 +50,10 @@ function optionsOf(world: World, left: Left): Option[] {
   const options: Option[] = [];
   const add = (weight: number, act: () => void) => options.push({ weight, act });
   const waiting = world.processes.flatMap((process) => [...process.calls].map((call) => ({ process, call })));
+  const isSlow = left.isRandom && world.options.isSlow;
   for (const { process, call } of waiting) {
-    add(left.pace * (left.isRandom ? process.pace : 1), () => world.do(process, call));
+    const isLate = isSlow && (isHold(call) || call.request !== undefined);
+    add(isLate ? LATE : left.pace * (left.isRandom ? process.pace : 1), () => world.do(process, call));
     const kinds = call.request === undefined ? FAULTS : FAULTS.slice(0, 2);
     if (left.faults === 0) continue;
     for (const fault of kinds) {
@@ -58,8 +65,12 @@ function optionsOf(world: World, left: Left): Option[] {
   }
   const visible = world.visible();
   if (world.processes.length < left.atOnce) {
-    for (const message of visible) add(left.rush, () => world.receive(message));
-    if (left.script.length > 0) add(2, () => left.script.shift()?.());
+    for (const message of visible) {
+      const isLate = isSlow && message.queue === "deliveries" && world.nextWakeUp() > world.t + LATE_SECONDS;
+      add(isLate ? LATE : left.rush, () => world.receive(message));
+    }
+    const isEarly = isSlow && waiting.some(({ call }) => isHold(call));
+    if (left.script.length > 0) add(isEarly ? FIRST : 2, () => left.script.shift()?.());
     for (const message of left.faults > 0 && left.isRandom ? world.messages : []) {
       add(0.02, () => {
         left.faults -= 1;
@@ -67,7 +78,8 @@ function optionsOf(world: World, left: Left): Option[] {
       });
     }
   }
-  if (waiting.length > 0 && left.isRandom) add(8, () => world.advance(world.t + 5 * world.options.random()));
+  if (isSlow || (waiting.length > 0 && left.isRandom))
+    add(8, () => world.advance(world.t + 5 * world.options.random()));
   const isFree = left.isRandom || (waiting.length === 0 && visible.length === 0);
   if (isFree && world.isSweepDue()) add(2, () => world.sweep());
   else if (isFree && world.nextTime() < Number.POSITIVE_INFINITY) {
@@ -75,6 +87,8 @@ function optionsOf(world: World, left: Left): Option[] {
   }
   return options;
 }
+
+const isHold = ({ name }: { name: string }): boolean => name.endsWith("deliveries held");
 
 /** Numbers from 0 to 1. */
 function randomOf(seed: number): () => number {
@@ -87,33 +101,41 @@ function randomOf(seed: number): () => number {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
+ * In a tenth of the schedules no call fails, and what the product has read is often out of date when it acts on it: its requests
+ * and holds are slow, users act before a row is held, and the message of an event that was published twice is late.
+ */
+const isSlowSchedule = (seed: number): boolean => seed % 10 === 7;
+
+/**
  * Runs one random history, a third of them without faults: up to 300 steps, then calm until nothing is left, then a recovery.
  * @throws Violation when something does not hold
  */
 export async function randomRun(product: Product, seed: number, isTraced = false): Promise<World> {
   const random = randomOf(seed);
   const pick = <Value>(list: readonly Value[]): Value => list[Math.floor(random() * list.length)] as Value;
-  const faults = random() < 0.33 ? 0 : pick([1, 2, 3]);
+  const isSlow = isSlowSchedule(seed);
+  const faults = random() < 0.33 || isSlow ? 0 : pick([1, 2, 3]);
   const failing = pick([0, 0.3, 0.7, 1]);
   const left: Left = { faults, atOnce: 6, pace: pick([10, 4, 1]), rush: pick([2, 0.5]), script: [], isRandom: true };
   const moods = (): Mood[] =>
     random() < failing ? ["fail", "fail", "hang", random() < 0.1 ? "gone" : "fail"] : ["ok", "ok", "slow"];
   const mood = () => (left.isRandom ? pick(moods()) : "ok");
-  const callSeconds = faults === 0 ? 1 : pick([1, CALL]);
+  const callSeconds = isSlow ? CALL : faults === 0 ? 1 : pick([1, CALL]);
   const paces = pick([[1], [1], [1, 1, 0.03]]);
   const world = new World(product, {
-    ...{ random, mood, callSeconds, isTraced, skew: () => random() * 2 - 1, pace: () => pick(paces) },
+    ...{ random, mood, callSeconds, isSlow, isTraced, skew: () => random() * 2 - 1, pace: () => pick(paces) },
   });
   await createWebhooks(world, pick([1, 1, 1, 2]));
 
   const insert = (item: () => void) => left.script.splice(Math.floor(random() * (left.script.length + 1)), 0, item);
   for (let number = pick([1, 2, 3, 5]); number > 0; number--) {
     const body = eventBody(number, world.now(), random() < 0.1);
-    for (let copies = pick([1, 1, 1, 2, 3]); copies > 0; copies--) insert(() => world.enqueue("events", body, 0));
+    for (let copies = pick(isSlow ? [2] : [1, 1, 1, 2, 3]); copies > 0; copies--)
+      insert(() => world.enqueue("events", body, 0));
   }
   for (let count = pick([0, 0, 1, 3, 6]); count > 0; count--) insert(() => ask(world, pick(ASKS), pick));
   // While a slow process still acts on the disabled webhook.
-  if (random() < 0.2)
+  if (random() < 0.2 || isSlow)
     for (const name of ["disable", "enable", "recover"]) left.script.push(() => ask(world, name, pick));
 
   const step = async (list: Option[]) => {

@@ -87,6 +87,8 @@ export interface WorldOptions {
   random: () => number;
   mood: () => Mood;
   callSeconds: number;
+  /** See `isSlowSchedule` in schedule.ts. */
+  isSlow: boolean;
   skew: () => number;
   pace: () => number;
   isTraced: boolean;
@@ -333,6 +335,7 @@ export class World {
   visible = (): Message[] => this.messages.filter(({ at, isDeleted }) => !isDeleted && at <= this.t);
   #wakeUps = () => this.db.items("backlog").filter(({ line }) => String(line).startsWith("wake-up#"));
   #overdue = () => this.#wakeUps().filter(({ due }) => timeOf(due) <= this.t);
+  nextWakeUp = (): number => Math.min(...this.#wakeUps().map(({ due }) => timeOf(due)));
   isSweepDue = (): boolean => this.t >= this.lastSweep + 60 && this.#overdue().length > 0;
 
   /** Returns the next time at which anything can happen by itself. */
