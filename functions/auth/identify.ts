@@ -5,12 +5,9 @@ import { storedHashOf } from "../api-keys/stored-hash.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
-import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
-import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
-import { unverifiedIssuer } from "./compact-jwt.ts";
 import type { Credential } from "./credential.ts";
 import { verifyJwt } from "./verify-jwt.ts";
-import { identifyWorkflow } from "./workflow-identity.ts";
+import { identifyWorkflow, workflowIssuerOf } from "./workflow-identity.ts";
 
 /**
  * Verifies a credential and returns its caller: for the authorizer, and for other services of the platform.
@@ -27,15 +24,9 @@ export async function identify(
 ): Promise<Identity> {
   if (kind === "api_key") return identifyByKey(token, lastUse, now);
   // The issuer that a token names chooses how it is verified. A token of a CI system never signs in a user.
-  const issuers = workflowIssuers();
-  const issuer = issuers.length === 0 ? undefined : issuerOf(token, issuers);
+  const issuer = workflowIssuerOf(token);
   if (issuer === undefined) return { userId: await verifyJwt(token, now), authType: "jwt" };
   return identifyWorkflow(token, issuer, projectId, now);
-}
-
-function issuerOf(token: string, issuers: WorkflowIssuer[]): WorkflowIssuer | undefined {
-  const named = unverifiedIssuer(token);
-  return issuers.find(({ issuer }) => issuer === named);
 }
 
 async function identifyByKey(token: string, lastUse: () => LastUse, now: Date): Promise<Identity> {

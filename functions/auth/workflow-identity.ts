@@ -5,12 +5,20 @@ import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.t
 import { repositoryClaimOf, workflowFromClaims } from "../trusted-workflows/workflow-claims.ts";
 import { grantIn, grantWithoutProject, isTrusted, type Workflow } from "../trusted-workflows/workflow-grant.ts";
 import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
-import { readHeader } from "./compact-jwt.ts";
+import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
+import { readHeader, unverifiedIssuer } from "./compact-jwt.ts";
 import { checkTimes, invalidClaim, invalidToken, tokenExpired } from "./jwt-claims.ts";
 import { claimRules, verifyWithPublicKeys } from "./verify-jwt.ts";
 
 /** Signature algorithms of the tokens of CI systems. */
 const ALGORITHMS = ["RS256", "ES256"];
+
+/** Returns the CI system that a token names as its issuer, if the stage accepts its tokens. */
+export function workflowIssuerOf(token: string): WorkflowIssuer | undefined {
+  const issuers = workflowIssuers();
+  const named = issuers.length === 0 ? undefined : unverifiedIssuer(token);
+  return issuers.find(({ issuer }) => issuer === named);
+}
 
 /**
  * Verifies the token of a workflow, and returns what the projects that trust it allow. Reads once; a second time only
