@@ -69,10 +69,11 @@ function isStaleRead(command: string, input: Record<string, unknown>): boolean {
   const { ConsistentRead, IndexName, RequestItems } = input;
   if (!/^(GetItem|Query|Scan|BatchGetItem)Command$/.test(command) || IndexName !== undefined) return false;
   // Lists, statistics and health show deliveries; only a recovery changes those that it reads.
-  const isRecovery = String(input.KeyConditionExpression).includes(":start");
+  // It reads whole rows.
+  const isRecovery = input.ProjectionExpression === undefined;
   if (isCall({ command, input }, "Query", "deliveries") && !isRecovery) return false;
   // The health of a webhook, too.
-  if (String(input.KeyConditionExpression) === "line = :wakeUp") return false;
+  if (isCall({ command, input }, "Query", "backlog") && input.ProjectionExpression === "#due") return false;
   // The write that charges a budget decides.
   if (isCall({ command, input }, "GetItem", "request-budgets")) return false;
   const reads = Object.values((RequestItems ?? [{ ConsistentRead }]) as Record<string, { ConsistentRead?: boolean }>);

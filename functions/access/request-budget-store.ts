@@ -1,6 +1,8 @@
-import { GetCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, isConditionFailed } from "../platform/aws.ts";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../platform/aws.ts";
+import { updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
+import { changing, when } from "../platform/expression.ts";
 import {
   type BudgetedRequest,
   type BudgetWindow,
@@ -55,22 +57,10 @@ export async function charge(
   window: BudgetWindow,
   budget?: { limit: number; used: string },
 ): Promise<void> {
-  try {
-    await dynamo().send(
-      new UpdateCommand({
-        TableName: tableName("requestBudgets"),
-        Key: { project_id: spender, window: window.startedAt },
-        UpdateExpression: "ADD used :cost SET expires_at = :expiresAt",
-        ...(budget && { ConditionExpression: "attribute_not_exists(used) OR used <= :highestBefore" }),
-        ExpressionAttributeValues: {
-          ":cost": cost,
-          ":expiresAt": window.expiresAt,
-          ...(budget && { ":highestBefore": budget.limit - cost }),
-        },
-      }),
-    );
-  } catch (error) {
-    if (budget && isConditionFailed(error)) throw budgetExceeded(budget.used, window, error);
-    throw error;
-  }
+  const isCovered = budget && when`attribute_not_exists(used) OR used <= ${budget.limit - cost}`;
+  const isCharged = await updateIf(
+    { TableName: tableName("requestBudgets"), Key: { project_id: spender, window: window.startedAt } },
+    changing({ add: { used: cost }, set: { expires_at: window.expiresAt }, ...(isCovered && { when: isCovered }) }),
+  );
+  if (budget && !isCharged) throw budgetExceeded(budget.used, window);
 }

@@ -62,9 +62,9 @@ export const TOGGLES_USED = `The project has enabled or disabled webhooks ${REQU
  * Returns the error for a request that a budget no longer covers in this window.
  * @param used says which budget is used up, in a sentence
  */
-export function budgetExceeded(used: string, { endsInSeconds }: BudgetWindow, cause?: unknown): ApiError {
+export function budgetExceeded(used: string, { endsInSeconds }: BudgetWindow): ApiError {
   const headers = { "Retry-After": String(endsInSeconds) };
-  return new ApiError("rate_limited", `${used} Try again in ${endsInSeconds} s.`, { cause, headers });
+  return new ApiError("rate_limited", `${used} Try again in ${endsInSeconds} s.`, { headers });
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
+import { selecting, when } from "../platform/expression.ts";
 import { fields } from "../schema/input.ts";
 import { type Page, page, pageFields } from "../schema/page.ts";
 import type { AuditEvent, AuditScope } from "./audit-event.ts";
@@ -22,9 +23,7 @@ export async function listPage(
     const { Items = [], LastEvaluatedKey } = await reads.query({
       TableName: tableName("auditEvents"),
       ConsistentRead: true,
-      KeyConditionExpression: "#scope = :scope",
-      ExpressionAttributeNames: { "#scope": "scope" },
-      ExpressionAttributeValues: { ":scope": scope },
+      ...selecting(when`#scope = ${scope}`),
       ScanIndexForward: false,
       // One more than requested shows whether there is a next page. 101 events of 2 KB are far fewer units than a page's.
       Limit: limit + 1 - items.length,

@@ -2,6 +2,7 @@ import { paginateQuery } from "@aws-sdk/lib-dynamodb";
 import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
+import { allOf, selecting, when } from "../platform/expression.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { idAfter, timeOrderedUuid } from "../platform/uuid.ts";
 import type { Delivery, DeliveryStatus } from "./delivery.ts";
@@ -22,11 +23,10 @@ const PARALLEL_QUERIES = 3;
  * The attributes of a list item: not the body, up to 256 KB. All attempts are read, because an expression cannot name the
  * last one. That costs nothing: a query pays for whole rows.
  */
-const summaryProjection = {
-  ProjectionExpression:
-    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count, attempts, #trigger",
-  ExpressionAttributeNames: { "#event": "event", "#status": "status", "#test": "test", "#trigger": "trigger" },
-};
+const summaryAttributes = [
+  ...["webhook_id", "id", "event", "deployment_id", "status", "test", "created_at", "next_attempt_at"],
+  ...["attempt_count", "attempts", "trigger"],
+];
 
 /** Which page to read. */
 interface PageQuery {
@@ -163,28 +163,22 @@ const lastErrorOf = ({ attempts = [] }: Delivery) => attempts.at(-1)?.error_code
 
 function queryOf(webhookId: string, filters: DeliveryFilters): Omit<LimitedQuery, "Limit"> {
   const { event, status, deployment_id, error_code, since, until } = filters;
-  const conditions = [
-    event !== undefined && "#event = :event",
-    status !== undefined && "#status = :status",
-    deployment_id !== undefined && "deployment_id = :deployment",
+  const first = since === undefined ? FIRST_PREFIX : idPrefixOf(since);
+  const end = until === undefined ? END_PREFIX : idPrefixOf(until);
+  const filter = allOf(
+    event !== undefined && when`#event = ${event}`,
+    status !== undefined && when`#status = ${status}`,
+    deployment_id !== undefined && when`deployment_id = ${deployment_id}`,
     // Fewer rows to return. The last attempt is compared after the query.
-    error_code !== undefined && "#status <> :succeeded AND attempt_count > :none",
-  ].filter((each) => each !== false);
+    error_code !== undefined && when`#status <> ${"succeeded"} AND attempt_count > ${0}`,
+  );
   return {
     TableName: tableName("deliveries"),
     ScanIndexForward: false,
-    KeyConditionExpression: "webhook_id = :webhook AND id BETWEEN :first AND :end",
-    ...(conditions.length > 0 && { FilterExpression: conditions.join(" AND ") }),
-    ...summaryProjection,
-    ExpressionAttributeValues: {
-      ":webhook": webhookId,
-      ":first": since === undefined ? FIRST_PREFIX : idPrefixOf(since),
-      ":end": until === undefined ? END_PREFIX : idPrefixOf(until),
-      ...(event !== undefined && { ":event": event }),
-      ...(status !== undefined && { ":status": status }),
-      ...(deployment_id !== undefined && { ":deployment": deployment_id }),
-      ...(error_code !== undefined && { ":succeeded": "succeeded", ":none": 0 }),
-    },
+    ...selecting(when`webhook_id = ${webhookId} AND id BETWEEN ${first} AND ${end}`, {
+      filter,
+      attributes: summaryAttributes,
+    }),
   };
 }
 
@@ -225,14 +219,13 @@ export async function* findByStatus(
 ): AsyncGenerator<ScannedPage, void, void> {
   // The smallest possible id of that millisecond.
   const first = timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16));
-  const isContinued = after !== undefined && after >= first;
+  const start = after !== undefined && after >= first ? when`id > ${after}` : when`id >= ${first}`;
   const pages = paginateQuery(
     { client: dynamo(), pageSize: 500 },
     {
       TableName: tableName("deliveries"),
       ConsistentRead: true,
-      KeyConditionExpression: `webhook_id = :webhook AND id ${isContinued ? ">" : ">="} :start`,
-      ExpressionAttributeValues: { ":webhook": webhookId, ":start": isContinued ? after : first },
+      ...selecting(when`webhook_id = ${webhookId} AND ${start}`),
       ReturnConsumedCapacity: "TOTAL",
     },
   );

@@ -1,5 +1,6 @@
 import type { MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
+import { selecting, when } from "../platform/expression.ts";
 import { timeOfUuid, timeOrderedUuid } from "../platform/uuid.ts";
 import type { CountedDelivery, StatsReads } from "./delivery-stats.ts";
 
@@ -11,21 +12,16 @@ const MAX_ROWS_READ = 1_000;
  * consistent.
  */
 export async function readForStats(reads: MeteredReads, webhookId: string, since: Date): Promise<StatsReads> {
+  // The smallest possible id of that millisecond.
+  const first = timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16));
   const deliveries: CountedDelivery[] = [];
   let lastKey: Record<string, unknown> | undefined;
   do {
     const { Items = [], LastEvaluatedKey } = await reads.query({
       TableName: tableName("deliveries"),
-      KeyConditionExpression: "webhook_id = :webhook AND id >= :since",
-      ExpressionAttributeValues: {
-        ":webhook": webhookId,
-        // The smallest possible id of that millisecond.
-        ":since": timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16)),
-      },
+      ...selecting(when`webhook_id = ${webhookId} AND id >= ${first}`, { attributes: ["event", "test", "attempts"] }),
       ScanIndexForward: false,
       Limit: MAX_ROWS_READ - deliveries.length,
-      ProjectionExpression: "#event, #test, attempts",
-      ExpressionAttributeNames: { "#event": "event", "#test": "test" },
       ...(lastKey && { ExclusiveStartKey: lastKey }),
     });
     deliveries.push(...(Items as CountedDelivery[]));

@@ -1,5 +1,6 @@
 import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
+import { allOf, type Part, selecting, when } from "../platform/expression.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { StoredEvent } from "./event-store.ts";
 import {
@@ -52,8 +53,8 @@ export async function newestPage(
   { limit, after, ...filters }: FeedQuery,
   now: Date,
 ): Promise<FeedPage> {
-  const range = after === undefined ? {} : { condition: "id < :id", id: after };
-  const { rows, lastId } = await readRows(reads, projectId, { ...range, isForward: false, limit, filters });
+  const range = after === undefined ? undefined : when`id < ${after}`;
+  const { rows, lastId } = await readRows(reads, projectId, { range, isForward: false, limit, filters });
   const isFirst = after === undefined;
   return { items: rows, next: lastId, follow: isFirst ? feedCursor(nextPass(now.getTime(), rows)) : undefined };
 }
@@ -71,8 +72,7 @@ export async function oldestPage(
   const position = (after === undefined ? undefined : readFeedCursor(after)) ?? feedStart;
   const startedAt = position.pass?.startedAt ?? now.getTime();
   const { rows, lastId, found } = await readRows(reads, projectId, {
-    condition: "id > :id",
-    id: position.pass?.lastId ?? firstIdOf(position),
+    range: when`id > ${position.pass?.lastId ?? firstIdOf(position)}`,
     isForward: true,
     limit,
     filters,
@@ -98,8 +98,8 @@ function nextPass(startedAt: number, found: FeedEvent[]): FeedPosition {
 }
 
 interface Read {
-  condition?: string;
-  id?: string;
+  /** Of the ids; undefined = all. */
+  range: Part | undefined;
   isForward: boolean;
   limit: number;
   filters: Filters;
@@ -164,32 +164,22 @@ function newTo(position: FeedPosition | undefined): (row: FeedEvent) => boolean 
   return (row) => !isFoundTwice(row) && !returned.has(markOf(eventIdOfRow(row)));
 }
 
-function queryOf(
-  projectId: string,
-  { condition, id, isForward, filters, position }: Read,
-): Omit<LimitedQuery, "Limit"> {
+function queryOf(projectId: string, { range, isForward, filters, position }: Read): Omit<LimitedQuery, "Limit"> {
   const { event, deployment_id } = filters;
   const since = position && new Date(position.since).toISOString();
-  const conditions = [
-    event !== undefined && "#event = :event",
-    deployment_id !== undefined && "deployment_id = :deployment",
+  const filter = allOf(
+    event !== undefined && when`#event = ${event}`,
+    deployment_id !== undefined && when`deployment_id = ${deployment_id}`,
     // Rows of earlier versions have no `stored_at`.
-    position ? "(stored_at >= :since OR attribute_not_exists(stored_at))" : "attribute_not_exists(copy_of)",
-  ];
+    since === undefined
+      ? when`attribute_not_exists(copy_of)`
+      : when`(stored_at >= ${since} OR attribute_not_exists(stored_at))`,
+  );
+  const attributes = ["id", "event", "deployment_id", "body", "received_at", "stored_at", "copy_of"];
   return {
     TableName: tableName("events"),
     ConsistentRead: true,
     ScanIndexForward: isForward,
-    KeyConditionExpression: ["project_id = :project", ...(condition === undefined ? [] : [condition])].join(" AND "),
-    FilterExpression: conditions.filter((each) => each !== false).join(" AND "),
-    ProjectionExpression: "id, #event, deployment_id, body, received_at, stored_at, copy_of",
-    ExpressionAttributeNames: { "#event": "event" },
-    ExpressionAttributeValues: {
-      ":project": projectId,
-      ...(id !== undefined && { ":id": id }),
-      ...(event !== undefined && { ":event": event }),
-      ...(deployment_id !== undefined && { ":deployment": deployment_id }),
-      ...(since !== undefined && { ":since": since }),
-    },
+    ...selecting(allOf(when`project_id = ${projectId}`, range), { filter, attributes }),
   };
 }

@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type DeploymentEvent, eventIdOf } from "../deployments/deployment-event.ts";
-import { ConditionsFailedError, dynamo, isConditionFailed, storedValue, transact } from "../platform/aws.ts";
+import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
+import { transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
+import { selecting, when } from "../platform/expression.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import { expiresAt } from "./delivery.ts";
 import { LATE_MS } from "./feed-position.ts";
@@ -71,15 +73,9 @@ const putOf = (row: StoredEvent) => ({
  * In one transaction: a copy without its event would be shown, and an event without its copy be missing. When the SDK repeats
  * it, DynamoDB recognizes its `ClientRequestToken`, so that no condition fails.
  */
-async function insertWithCopy(row: StoredEvent, now: Date): Promise<boolean> {
+function insertWithCopy(row: StoredEvent, now: Date): Promise<boolean> {
   const copy = { ...row, id: timeOrderedUuid(now.getTime(), randomBytes(16)), copy_of: row.id };
-  try {
-    await transact({ row: { Put: putOf(row) }, copy: { Put: putOf(copy) } });
-    return true;
-  } catch (error) {
-    if (!(error instanceof ConditionsFailedError)) throw error;
-    return false;
-  }
+  return transactIf({ row: { Put: putOf(row) }, copy: { Put: putOf(copy) } });
 }
 
 async function insertAlone(row: StoredEvent): Promise<boolean> {
@@ -117,18 +113,15 @@ export async function findReceived(
   now: Date,
   after?: string,
 ): Promise<{ events: ReceivedEvent[]; next?: string }> {
+  const expiry = Math.floor(now.getTime() / 1000) + EXPIRY_MARGIN_SECONDS;
   const { Items, LastEvaluatedKey } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("events"),
       ConsistentRead: true,
-      KeyConditionExpression: "project_id = :project",
-      FilterExpression: "received_at >= :since AND expires_at > :expiry AND attribute_not_exists(copy_of)",
-      ExpressionAttributeValues: {
-        ":project": projectId,
-        ":since": since.toISOString(),
-        ":expiry": Math.floor(now.getTime() / 1000) + EXPIRY_MARGIN_SECONDS,
-      },
-      ProjectionExpression: "id, body, received_at",
+      ...selecting(when`project_id = ${projectId}`, {
+        filter: when`received_at >= ${since.toISOString()} AND expires_at > ${expiry} AND attribute_not_exists(copy_of)`,
+        attributes: ["id", "body", "received_at"],
+      }),
       Limit: MAX_ROWS_READ,
       ...(after !== undefined && { ExclusiveStartKey: { project_id: projectId, id: after } }),
     }),

@@ -1,4 +1,4 @@
-import { canonicalUuid } from "../platform/uuid.ts";
+import { uuidOfHex } from "../platform/uuid.ts";
 
 /*
  * Where a reader of the feed is. An event may be stored after a later one: it was late, its message was received again,
@@ -79,9 +79,7 @@ export function readFeedCursor(cursor: string): FeedPosition | undefined {
   const bytes = Buffer.from(cursor, "base64url");
   if (bytes.length < HEAD_BYTES || (bytes.length - HEAD_BYTES) % MARK_BYTES !== 0) return undefined;
   const startedAt = bytes.readUIntBE(TIME_BYTES, TIME_BYTES);
-  const id = bytes.toString("hex", 2 * TIME_BYTES, HEAD_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-  const lastId = canonicalUuid(id);
-  if (lastId === undefined) return undefined;
+  const lastId = uuidOfHex(bytes.toString("hex", 2 * TIME_BYTES, HEAD_BYTES));
   const position: FeedPosition = {
     since: bytes.readUIntBE(0, TIME_BYTES),
     ...(startedAt > 0 && { pass: { startedAt, lastId } }),

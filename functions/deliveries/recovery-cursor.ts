@@ -1,4 +1,4 @@
-import { canonicalUuid } from "../platform/uuid.ts";
+import { uuidOfHex } from "../platform/uuid.ts";
 import { invalidField } from "../schema/input.ts";
 import type { Delivery } from "./delivery.ts";
 
@@ -22,9 +22,7 @@ export function recoveryCursor({ webhook_id, id }: RecoveryPosition): string {
  * @throws ApiError `validation_error` for a text that is not a cursor of this webhook
  */
 export function readRecoveryCursor(cursor: string, webhookId: string): string {
-  const hex = Buffer.from(cursor, "base64url").toString("hex").slice(-32);
-  const id = canonicalUuid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));
-  const isOfWebhook = id !== undefined && recoveryCursor({ webhook_id: webhookId, id }) === cursor;
-  if (!isOfWebhook) throw invalidField("cursor", recoveryCursorRule);
+  const id = uuidOfHex(Buffer.from(cursor, "base64url").toString("hex").slice(-32));
+  if (recoveryCursor({ webhook_id: webhookId, id }) !== cursor) throw invalidField("cursor", recoveryCursorRule);
   return id;
 }

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, type TransactItem } from "../platform/aws.ts";
+import type { TransactItem } from "../platform/aws.ts";
+import { readItem } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { onlyIf, when } from "../platform/expression.ts";
 
 /*
  * Safe repeats of requests that create something: the header `Idempotency-Key`
@@ -30,6 +31,8 @@ interface Outcome {
   created_id: string;
   /** The data of the response; absent when it contained a secret, which is shown only once. */
   data?: { id: string };
+  /** Expiry time in epoch seconds. */
+  expires_at: number;
 }
 
 /**
@@ -63,12 +66,9 @@ export async function findEarlier(
   { user_id, key, fingerprint }: RepeatableRequest,
   now: Date,
 ): Promise<{ id: string } | undefined> {
-  const { Item } = await dynamo().send(
-    new GetCommand({ TableName: tableName("idempotencyKeys"), Key: { user_id, key }, ConsistentRead: true }),
-  );
+  const earlier = await readItem<Outcome>({ TableName: tableName("idempotencyKeys"), Key: { user_id, key } });
   // DynamoDB deletes expired items up to days later.
-  if (!Item || Item.expires_at <= epochSeconds(now)) return undefined;
-  const earlier = Item as Outcome;
+  if (!earlier || earlier.expires_at <= epochSeconds(now)) return undefined;
   if (earlier.fingerprint !== fingerprint) {
     const message = "The Idempotency-Key was used for another request in the last 24 hours. Use a new one.";
     throw new ApiError("idempotency_key_reused", message);
@@ -92,8 +92,7 @@ export function outcomePut(
     Put: {
       TableName: tableName("idempotencyKeys"),
       Item: { user_id, key, fingerprint, ...created, expires_at },
-      ConditionExpression: "attribute_not_exists(user_id) OR expires_at <= :now",
-      ExpressionAttributeValues: { ":now": epochSeconds(now) },
+      ...onlyIf(when`attribute_not_exists(user_id) OR expires_at <= ${epochSeconds(now)}`),
     },
   };
 }

@@ -1,6 +1,8 @@
 import { DeleteCommand, PutCommand, QueryCommand, type QueryCommandOutput } from "@aws-sdk/lib-dynamodb";
-import { ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
+import { dynamo, type TransactItem } from "../platform/aws.ts";
+import { transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
+import { onlyIf, selecting, when } from "../platform/expression.ts";
 import { log } from "../platform/log.ts";
 import {
   createNotification,
@@ -51,9 +53,7 @@ export const reminderDelete = (reminder: Notification | undefined): { reminder?:
 const dueOf = (owner: string, now: Date) => ({
   TableName: tableName("notifications"),
   ConsistentRead: true,
-  KeyConditionExpression: "#owner = :owner AND due < :bound",
-  ExpressionAttributeNames: { "#owner": "owner" },
-  ExpressionAttributeValues: { ":owner": owner, ":bound": dueBound(now) },
+  ...selecting(when`#owner = ${owner} AND due < ${dueBound(now)}`),
 });
 
 /**
@@ -89,8 +89,7 @@ export async function findDueOwners(
       new QueryCommand({
         TableName: tableName("notifications"),
         IndexName: "due",
-        KeyConditionExpression: "due_shard = :shard AND due_owner BETWEEN :from AND :bound",
-        ExpressionAttributeValues: { ":shard": shard, ":from": from, ":bound": dueOwnerBound(now) },
+        ...selecting(when`due_shard = ${shard} AND due_owner BETWEEN ${from} AND ${dueOwnerBound(now)}`),
         Limit: INDEX_PAGE,
       }),
     );
@@ -115,12 +114,8 @@ export async function remove(row: Key): Promise<void> {
 
 /** Replaces a reminder that is published or given up by the next one. Does nothing if its key was deleted, and the row with it. */
 export async function replace(row: Key, next: Notification): Promise<void> {
-  try {
-    await transact({
-      published: { Delete: { ...keyOf(row), ConditionExpression: "attribute_exists(due)" } },
-      next: put(next),
-    });
-  } catch (error) {
-    if (!(error instanceof ConditionsFailedError)) throw error;
-  }
+  await transactIf({
+    published: { Delete: { ...keyOf(row), ...onlyIf(when`attribute_exists(due)`) } },
+    next: put(next),
+  });
 }

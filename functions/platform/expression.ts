@@ -73,10 +73,26 @@ export function onlyIf(condition: Part): { ConditionExpression: string } & Bound
   return { ConditionExpression, ...binder.used(ConditionExpression) };
 }
 
+interface Selection {
+  /** Which of the items that are read are returned; absent = all. */
+  filter?: Part;
+  /** Which attributes are returned; absent = all. */
+  attributes?: readonly string[];
+}
+
 /** Returns the fields of a query that select items by their key. */
-export function selecting(key: Part): { KeyConditionExpression: string } & Bound {
-  const { ConditionExpression: KeyConditionExpression, ...used } = onlyIf(key);
-  return { KeyConditionExpression, ...used };
+export function selecting(key: Part, { filter = always, attributes = [] }: Selection = {}) {
+  const binder = new Binder();
+  const KeyConditionExpression = binder.bind(key);
+  const FilterExpression = binder.bind(filter);
+  const ProjectionExpression = attributes.map((name) => `#${name}`).join(", ");
+  const used = binder.used(`${KeyConditionExpression} ${FilterExpression} ${ProjectionExpression}`);
+  return {
+    KeyConditionExpression,
+    ...(FilterExpression !== "" && { FilterExpression }),
+    ...(ProjectionExpression !== "" && { ProjectionExpression }),
+    ...used,
+  };
 }
 
 class Binder {

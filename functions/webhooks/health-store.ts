@@ -1,5 +1,6 @@
 import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
+import { allOf, type Part, selecting, when } from "../platform/expression.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import { checkCircuit } from "./circuit-breaker.ts";
@@ -47,9 +48,7 @@ async function recentDeliveries(
   const [until] = [failing_since, disabled_at, suspended_at].filter((time) => time !== undefined).toSorted();
   // The smallest possible id of the millisecond after it.
   const end = until && timeOrderedUuid(Date.parse(until) + 1, new Uint8Array(16));
-  return query(reads, {
-    KeyConditionExpression: `webhook_id = :webhook${end ? " AND id < :end" : ""}`,
-    ExpressionAttributeValues: { ":webhook": id, ...(end && { ":end": end }) },
+  return query(reads, allOf(when`webhook_id = ${id}`, end !== undefined && when`id < ${end}`), {
     ScanIndexForward: false,
     Limit: MAX_ROWS_READ,
   });
@@ -66,26 +65,16 @@ async function readProbe(reads: Reads, webhook: Webhook, now: Date): Promise<Pro
   if (checkCircuit(webhook, now).kind === "closed") return { hasWaiting: false, probed: [] };
   const { Items: [wakeUp] = [] } = await reads.query({
     TableName: tableName("backlog"),
-    KeyConditionExpression: "line = :wakeUp",
-    ExpressionAttributeValues: { ":wakeUp": `wake-up#${webhook.id}` },
-    ProjectionExpression: "due",
+    ...selecting(when`line = ${`wake-up#${webhook.id}`}`, { attributes: ["due"] }),
     Limit: 1,
   });
   if (!wakeUp || webhook.probed_id === undefined) return { hasWaiting: wakeUp !== undefined, probed: [] };
-  const probed = await query(reads, {
-    KeyConditionExpression: "webhook_id = :webhook AND id = :probed",
-    ExpressionAttributeValues: { ":webhook": webhook.id, ":probed": webhook.probed_id },
-    Limit: 1,
-  });
+  const probed = await query(reads, when`webhook_id = ${webhook.id} AND id = ${webhook.probed_id}`, { Limit: 1 });
   return { hasWaiting: true, probed };
 }
 
-async function query(reads: Reads, input: Omit<LimitedQuery, "TableName">): Promise<DeliveryAttempts[]> {
-  const { Items = [] } = await reads.query({
-    TableName: tableName("deliveries"),
-    ProjectionExpression: "attempts, #test",
-    ExpressionAttributeNames: { "#test": "test" },
-    ...input,
-  });
+async function query(reads: Reads, key: Part, input: Omit<LimitedQuery, "TableName">): Promise<DeliveryAttempts[]> {
+  const selected = selecting(key, { attributes: ["attempts", "test"] });
+  const { Items = [] } = await reads.query({ TableName: tableName("deliveries"), ...selected, ...input });
   return Items as DeliveryAttempts[];
 }

@@ -44,3 +44,14 @@ test("the key of a query is a condition", () => {
     ExpressionAttributeValues: { ":v0": "a", ":v1": "b" },
   });
 });
+
+test("a query has a filter and attributes only where they are given, and values in the order of the whole", () => {
+  expect(selecting(when`id = ${"a"}`, { filter: when`#status = ${"held"}`, attributes: ["id", "status"] })).toEqual({
+    KeyConditionExpression: "id = :v0",
+    FilterExpression: "#status = :v1",
+    ProjectionExpression: "#id, #status",
+    ExpressionAttributeNames: { "#id": "id", "#status": "status" },
+    ExpressionAttributeValues: { ":v0": "a", ":v1": "held" },
+  });
+  expect(Object.keys(selecting(when`id = ${"a"}`, { filter: allOf(undefined) }))).not.toContain("FilterExpression");
+});
