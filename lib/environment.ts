@@ -35,14 +35,10 @@ export function environmentFor(
     ...locationsOf(uses, data),
     ...(settings.includes("credentials") && settingsOf(stage, "jwt", "jwks")),
     ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
-    ...(settings.includes("permissions") && { PERMISSIONS: stage.permissions && JSON.stringify(stage.permissions) }),
-    ...(settings.includes("importedKeys") && {
-      IMPORTED_KEYS: stage.importedKeys && JSON.stringify(stage.importedKeys),
-    }),
+    ...(settings.includes("permissions") && { PERMISSIONS: json(stage.permissions) }),
+    ...(settings.includes("importedKeys") && { IMPORTED_KEYS: json(stage.importedKeys) }),
     ...(settings.includes("importedKeysPepper") && { IMPORTED_KEYS_PEPPER_ARN: stage.importedKeysPepper?.secretArn }),
-    ...(settings.includes("legacySignatureHeader") && {
-      LEGACY_SIGNATURE_HEADER: stage.legacySignatureHeader && JSON.stringify(stage.legacySignatureHeader),
-    }),
+    ...(settings.includes("legacySignatureHeader") && { LEGACY_SIGNATURE_HEADER: json(stage.legacySignatureHeader) }),
     ...(tablesOf(uses).includes("deliveries") && settingsOf(stage, "deliveries")),
     ...environment,
   };
@@ -50,6 +46,8 @@ export function environmentFor(
   rejectTooLong(set, file, stage);
   return Object.fromEntries(set);
 }
+
+const json = (value: object | undefined): string | undefined => value && JSON.stringify(value);
 
 /**
  * Lambda measures all variables together, as JSON, in which each quote of a JSON value is escaped.

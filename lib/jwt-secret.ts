@@ -3,8 +3,7 @@ import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
-import { allow } from "./grants.ts";
-import { kmsStatementsForSecret } from "./kms-grants.ts";
+import { statementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
@@ -54,6 +53,6 @@ export function grantSecretRead(secret: ISecret, functions: Workers): void {
     const reader = functions[file as keyof Workers];
     reader.lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
     // This includes the previous version, which is still accepted during a rotation.
-    reader.allow(allow(["secretsmanager:GetSecretValue"], [secret.secretArn]), ...kmsStatementsForSecret(secret));
+    reader.allow(...statementsForSecret(secret.secretArn, secret.encryptionKey?.keyArn));
   }
 }

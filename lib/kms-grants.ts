@@ -1,10 +1,8 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
-import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { allow, type StageResources, tablesOf } from "./grants.ts";
 import { actionsForSending } from "./kms-key.ts";
-import type { Stage } from "./stage.ts";
 
 /* The permissions on customer managed KMS keys that functions need. AWS managed keys need none. */
 
@@ -39,20 +37,11 @@ export function kmsStatementsForConsuming(queue: QueueKey, data: StageResources)
   return key ? [allowThrough(forReceiving, key.keyArn, "sqs")] : [];
 }
 
-/** Returns the statements that a function needs to decrypt the values of a secret. */
-export function kmsStatementsForSecret(secret: ISecret): PolicyStatement[] {
-  return secret.encryptionKey ? [allowThrough(["kms:Decrypt"], secret.encryptionKey.keyArn, "secretsmanager")] : [];
-}
-
-/** Returns the statements that a function needs to read the pepper of imported keys; empty without the option. */
-export function statementsForPepper({ importedKeysPepper }: Pick<Stage, "importedKeysPepper">): PolicyStatement[] {
-  if (importedKeysPepper === undefined) return [];
-  const { secretArn, kmsKeyArn } = importedKeysPepper;
-  return [
-    allow(["secretsmanager:GetSecretValue"], [secretArn]),
-    ...(kmsKeyArn === undefined ? [] : [allowThrough(["kms:Decrypt"], kmsKeyArn, "secretsmanager")]),
-  ];
-}
+/** Returns the statements that a function needs to read all versions of a secret. @param keyArn absent = a key managed by AWS */
+export const statementsForSecret = (secretArn: string, keyArn: string | undefined): PolicyStatement[] => [
+  allow(["secretsmanager:GetSecretValue"], [secretArn]),
+  ...(keyArn === undefined ? [] : [allowThrough(["kms:Decrypt"], keyArn, "secretsmanager")]),
+];
 
 /** Allows the use of a key only through one AWS service, so that data in other services stays inaccessible. */
 function allowThrough(actions: string[], keyArn: string, service: string): PolicyStatement {

@@ -6,7 +6,7 @@ import { Construct } from "constructs";
 import type { Grants, SettingKey } from "../functions/manifest/grants-schema.ts";
 import { environmentFor } from "./environment.ts";
 import { allow, type StageResources, secretStatementsFor, statementsFor } from "./grants.ts";
-import { kmsStatementsFor, statementsForPepper } from "./kms-grants.ts";
+import { kmsStatementsFor, statementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { createLogGroup } from "./log-group.ts";
 import { constructId } from "./names.ts";
@@ -57,7 +57,8 @@ export class ServiceFunction extends Construct {
     });
     this.allow(allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logGroup.logGroupArn]));
     this.allow(...statementsFor(props.uses, data), ...kmsStatementsFor(props.uses, data));
-    if (props.settings?.includes("importedKeysPepper")) this.allow(...statementsForPepper(stage));
+    const pepper = props.settings?.includes("importedKeysPepper") ? stage.importedKeysPepper : undefined;
+    if (pepper) this.allow(...statementsForSecret(pepper.secretArn, pepper.kmsKeyArn));
     // A policy of its own: the table's policy names the role, so the role cannot refer to the table.
     for (const statement of secretStatementsFor(props.uses, data)) role.addToPolicy(statement);
 

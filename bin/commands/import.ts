@@ -38,16 +38,16 @@ from its beginning: what is there already is unchanged.`,
 interface Kind {
   /** The function, below `functions/`. */
   file: string;
-  /** The field of its input that has the rows. */
-  rows: string;
   /** The numbers of its result. */
   counts: string[];
 }
 
+const ofImports = ["imported", "unchanged", "refused"];
+/** By the field of the input that has the rows. */
 const kinds: Record<string, Kind> = {
-  keys: { file: "api-keys/import", rows: "keys", counts: ["imported", "unchanged"] },
-  webhooks: { file: "webhooks/import", rows: "webhooks", counts: ["imported", "unchanged"] },
-  members: { file: "projects/sync-members", rows: "members", counts: ["added", "changed", "removed", "unchanged"] },
+  keys: { file: "api-keys/import", counts: ofImports },
+  webhooks: { file: "webhooks/import", counts: ofImports },
+  members: { file: "projects/sync-members", counts: ["added", "changed", "removed", "unchanged"] },
 };
 
 const functionResult = z.looseObject({
@@ -74,7 +74,7 @@ export async function main(): Promise<void> {
     const totals = new Totals(row.counts);
     const send = async ({ rows, lines, ...range }: Batch) => {
       const snapshot = { ...range, version: /^\d+$/.test(version ?? "") ? Number(version) : version };
-      const input = { [row.rows]: rows, dry_run: isDryRun, ...snapshot, ...(force && { force: true }) };
+      const input = { [kind]: rows, dry_run: isDryRun, ...snapshot, ...(force && { force: true }) };
       const result = await invoke(input).catch((error: Error) => {
         const message = error.message.slice(0, MAX_ERROR_CHARACTERS);
         throw new StartError(`lines ${lines[0]} to ${lines.at(-1)}: ${message}`);
@@ -102,7 +102,6 @@ export async function main(): Promise<void> {
 /** What the calls so far have returned. Prints each row that is refused, and on a terminal the progress. */
 class Totals {
   #rows = 0;
-  #refused = 0;
   readonly #counts: Map<string, number>;
 
   constructor(names: string[]) {
@@ -111,26 +110,28 @@ class Totals {
 
   add(result: z.infer<typeof functionResult>, lines: number[], isApplied: boolean): void {
     this.#rows += lines.length;
-    this.#refused += result.refused.length;
     for (const { index, reason } of result.refused) this.#problem(`line ${lines[index]}: ${reason}`);
     if (isApplied && !result.applied) {
       const page = `lines ${lines[0]} to ${lines.at(-1)}: ${result.removed} members would be removed, more than a tenth.`;
       this.#problem(`${page} Nothing of them was changed. Check the file, then pass --force.`);
     } else {
-      for (const [name, count] of this.#counts) this.#counts.set(name, count + z.int().parse(result[name]));
+      const counts: Record<string, unknown> = { ...result, refused: result.refused.length };
+      for (const [name, count] of this.#counts) this.#counts.set(name, count + z.int().parse(counts[name]));
     }
-    if (process.stderr.isTTY) process.stderr.write(`\r${this.#rows} rows`);
+    onTerminal(`\r${this.#rows} rows`);
   }
 
   #problem(text: string): void {
     process.exitCode = 1;
-    if (process.stderr.isTTY) process.stderr.write("\r");
+    onTerminal("\r");
     console.error(printable(text));
   }
 
   summary(): string {
-    if (process.stderr.isTTY) process.stderr.write("\r");
-    const parts = [...this.#counts, ...(this.#counts.has("imported") ? [["refused", this.#refused] as const] : [])];
-    return `${this.#rows} ${this.#rows === 1 ? "row" : "rows"}: ${parts.map(([name, count]) => `${count} ${name}`).join(", ")}`;
+    onTerminal("\r");
+    const counts = [...this.#counts].map(([name, count]) => `${count} ${name}`).join(", ");
+    return `${this.#rows} ${this.#rows === 1 ? "row" : "rows"}: ${counts}`;
   }
 }
+
+const onTerminal = (text: string) => process.stderr.isTTY && process.stderr.write(text);

@@ -55,14 +55,16 @@ export async function createInvokeApi(
       const message = `The local run supports the invocation type RequestResponse, not ${String(type)}.`;
       return refusal(400, "InvalidParameterValueException", message);
     }
-    const payload = parseJson(body || "{}");
-    if (payload === undefined) {
+    let payload: unknown;
+    try {
+      payload = JSON.parse(body || "{}");
+    } catch {
       return refusal(400, "InvalidRequestContentException", "Could not parse the request body as JSON.");
     }
     const { row, handler } = found;
     try {
       const lambda = { functionName: row.file, timeoutSeconds: row.timeoutSeconds };
-      return { status: 200, body: (await invoke(handler, payload.value, lambda)) ?? null };
+      return { status: 200, body: (await invoke(handler, payload, lambda)) ?? null };
     } catch (error) {
       logSink.write("error", { message: `${row.file} failed: ${String(error)}` });
       return { status: 200, headers: { "X-Amz-Function-Error": "Unhandled" }, body: functionError(error) };
@@ -100,12 +102,4 @@ function functionError(error: unknown): { errorType: string; errorMessage: strin
   if (error instanceof LambdaTimeout) return { errorType: "Sandbox.Timedout", errorMessage: error.message };
   const { name, message } = error instanceof Error ? error : new Error(String(error));
   return { errorType: name, errorMessage: message };
-}
-
-function parseJson(text: string): { value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
-  }
 }

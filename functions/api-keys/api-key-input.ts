@@ -3,7 +3,7 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { personId } from "../access/person-id.ts";
 import { permissionSet } from "../access/platform-permissions.ts";
 import { permissions } from "../manifest/permissions.ts";
-import { rowList } from "../schema/import-rows.ts";
+import { optionalInRow, rowList } from "../schema/import-rows.ts";
 import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
 import { kindOfKey } from "./imported-keys.ts";
 
@@ -29,7 +29,7 @@ const SHA_256 = /^([0-9a-f]{64}|[A-Za-z0-9+/_-]{43}=?)$/i;
 const SHOWN_PREFIX = /^[A-Za-z0-9._~+/=-]{1,32}$/;
 const hashRule = "must be the 32 bytes of the hash in hex or Base64";
 
-/** A key of an earlier service. `null` is the same as an absent field. */
+/** A key of an earlier service. */
 export const importedKeyInput = () =>
   fields({
     hash: z.pipe(
@@ -47,9 +47,9 @@ export const importedKeyInput = () =>
         "must begin with a prefix of the stage option importedKeys (in a local run, of the setting IMPORTED_KEYS)",
       ),
     ),
-    created_at: z.nullish(isoTime),
-    expires_at: z.nullish(isoTime),
-    permissions: z.nullish(permissionSet(permissions)),
+    created_at: optionalInRow(isoTime),
+    expires_at: optionalInRow(isoTime),
+    permissions: optionalInRow(permissionSet(permissions)),
   });
 export type ImportedKeyInput = z.infer<ReturnType<typeof importedKeyInput>>;
 

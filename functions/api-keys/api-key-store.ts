@@ -47,8 +47,8 @@ const entryKey = (user_id: string, id: string) => ({ TableName: tableName("userA
 const recordKey = (key_hash: string) => ({ TableName: tableName("apiKeys"), Key: { key_hash } });
 const counterOf = (user_id: string) => ({ key: entryKey(user_id, COUNTER), attribute: "key_count" });
 
-/** The write of a new secret, whose hash must be new. */
-const recordPut = (Item: ApiKey): TransactItem => ({
+/** The write of a new secret, or of the import of one. Its hash must be new. */
+const recordPut = (Item: ApiKey | { key_hash: string; row: string }): TransactItem => ({
   Put: { TableName: tableName("apiKeys"), Item, ...onlyIf(when`attribute_not_exists(key_hash)`) },
 });
 
@@ -114,8 +114,8 @@ export function limitReached(cause?: Error): ApiError {
   return new ApiError("api_key_limit_reached", message, { cause });
 }
 
-/** The key of the item that says that a hash was imported. It stays when the key is deleted, so that no import brings it back. */
-const importKey = (key_hash: string) => `imported:${key_hash}`;
+/** Begins the key of the item that says that a hash was imported. It stays when the key is deleted, so that no import brings it back. */
+const IMPORTED = "imported:";
 
 /** A key of an earlier service, and what was imported of it, as `importsOf` returns it. */
 export interface ImportedKey {
@@ -138,33 +138,24 @@ export function insertImported(keys: ImportedKey[]): Promise<boolean> {
       ...[...byUser].map(([user, { length: count }]) => ({
         counter: countUp({ ...counterOf(user), limit: MAX_KEYS_PER_USER, count }),
       })),
-      ...keys.map(({ apiKey, row }) => ({ ...puts(apiKey, platform), imported: importPut(apiKey.key_hash, row) })),
+      ...keys.map(({ apiKey, row }) => ({
+        ...puts(apiKey, platform),
+        imported: recordPut({ key_hash: IMPORTED + apiKey.key_hash, row }),
+      })),
     ]),
   );
 }
 
-const importPut = (key_hash: string, row: string): TransactItem => ({
-  Put: {
-    TableName: tableName("apiKeys"),
-    Item: { key_hash: importKey(key_hash), row },
-    ...onlyIf(when`attribute_not_exists(key_hash)`),
-  },
-});
-
 /** Returns what was imported for these hashes, also of keys that are deleted; for a key that was not imported, an empty text. */
 export async function importsOf(hashes: string[]): Promise<Map<string, string>> {
-  const different = [...new Set(hashes)];
-  const items: { key_hash: string; row?: string }[] = await recordsOf(
-    [...different, ...different.map(importKey)],
-    true,
-  );
-  const rows = new Map(items.map(({ key_hash, row = "" }) => [key_hash, row]));
-  return new Map(
-    different.flatMap((hash) => {
-      const row = rows.get(importKey(hash)) ?? rows.get(hash);
-      return row === undefined ? [] : [[hash, row]];
-    }),
-  );
+  const keys = [...new Set(hashes)].flatMap((hash) => [hash, IMPORTED + hash]).map((key_hash) => ({ key_hash }));
+  const items = await readMany<{ key_hash: string; row?: string }>("apiKeys", keys);
+  const [imports, records] = [
+    items.filter(({ row }) => row !== undefined),
+    items.filter(({ row }) => row === undefined),
+  ];
+  // The later entry of a hash counts.
+  return new Map([...records, ...imports].map(({ key_hash, row = "" }) => [key_hash.replace(IMPORTED, ""), row]));
 }
 
 /** Returns the number of keys of each of these users that has some, which counts towards the limit. */

@@ -22,6 +22,13 @@ const MAX_ROWS = 1_000;
 /** The rows of one call. Each is checked by itself, so that one that is refused does not affect the others. */
 export const rowList = listOf(z.unknown(), MAX_ROWS);
 
+/** An optional field of a row. `null`, which databases export, is the same as absent. */
+export const optionalInRow = <Schema extends z.ZodMiniType>(schema: Schema) =>
+  z.pipe(
+    z.nullish(schema),
+    z.transform((value: z.output<Schema> | null | undefined) => value ?? undefined),
+  );
+
 /**
  * Parses each row and imports those that are valid.
  * @param run imports them, and counts them in the result; `forRow` refuses one

@@ -3,7 +3,7 @@ import { type WebhookEventName, webhookEventNames } from "../deployments/webhook
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
-import { rowList } from "../schema/import-rows.ts";
+import { optionalInRow, rowList } from "../schema/import-rows.ts";
 import { displayName, fields, orRequired, overlapSeconds, uuid } from "../schema/input.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { filterInput } from "./filter-input.ts";
@@ -126,15 +126,15 @@ const existingSecret = z.string(orRequired("must be a string")).check(
   z.refine((text) => Buffer.byteLength(text) >= 16 && Buffer.byteLength(text) <= 256, "must have 16 to 256 bytes"),
 );
 
-/** A row of an import. `null` is the same as an absent field. @param allowed as for `webhookInput` */
+/** A row of an import. @param allowed as for `webhookInput` */
 export const importedWebhookInput = (allowed: Cidr[]) =>
   fields({
     ...webhookFields(allowed),
-    name: z.nullish(displayName),
-    mode: z.nullable(mode),
+    name: optionalInRow(displayName),
+    mode: optionalInRow(mode),
     project_id: uuid,
     secret: existingSecret,
-    enabled: z.nullish(z.boolean("must be true or false")),
+    enabled: optionalInRow(z.boolean("must be true or false")),
   });
 export type ImportedWebhook = z.infer<ReturnType<typeof importedWebhookInput>>;
 
@@ -165,8 +165,7 @@ export function createWebhook(
 
 /** Creates the webhook of an imported row. @param random as for `createWebhook` */
 export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): Webhook {
-  const given = { ...row, name: row.name ?? undefined, mode: row.mode ?? undefined };
-  const { webhook } = createWebhook(given, row.project_id, now, random);
+  const { webhook } = createWebhook(row, row.project_id, now, random);
   const disabled = { disabled_at: webhook.created_at, disabled_reason: "manual" as const };
   return { ...webhook, ...(row.enabled === false && disabled) };
 }

@@ -2,7 +2,7 @@ import type { Client } from "../../../client/src/client.ts";
 import type { Globals } from "../globals.ts";
 import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal.ts";
 import { type Change, isChange } from "./plan.ts";
-import { planText, toChangeRecord } from "./plan-view.ts";
+import { newWebhookOf, planText, toChangeRecord } from "./plan-view.ts";
 
 export function showPlan(plan: Change[], { json }: Globals): void {
   if (json) for (const change of plan) print(jsonText(toChangeRecord(change)));
@@ -44,9 +44,8 @@ const actionOrder: Change["action"][] = ["create", "update", "delete", "unchange
 async function applyChange(api: Client, projectId: string, change: Change, json?: boolean): Promise<void> {
   const record = toChangeRecord(change);
   if (change.action === "create") {
-    const { url, name, events, filter, enabled } = change.declared;
-    const optional = { ...(name && { name }), ...(filter && { filter }) };
-    const created = await api.createWebhook(projectId, { url, ...optional, events });
+    const { enabled } = change.declared;
+    const created = await api.createWebhook(projectId, newWebhookOf(change.declared));
     if (json) print(jsonText({ ...record, id: created.id, secret: created.secret }));
     else {
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);

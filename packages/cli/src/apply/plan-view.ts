@@ -1,6 +1,7 @@
 import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
 import { printable, styled } from "../terminal.ts";
 import type { Change } from "./plan.ts";
+import type { DeclaredWebhook } from "./webhooks-file.ts";
 
 /* A plan as text, in the manner of a diff, and as records of `--json`. */
 
@@ -26,13 +27,18 @@ export interface ChangeRecord {
 export function toChangeRecord(change: Change): ChangeRecord {
   const { action } = change;
   if (action === "create") {
-    const { url, name, events, filter, enabled = true } = change.declared;
-    const optional = { ...(name && { name }), ...(filter && { filter }) };
-    return { action, id: null, url, ...optional, events: [...new Set(events)], enabled };
+    const { enabled = true } = change.declared;
+    return { action, id: null, ...newWebhookOf(change.declared), enabled };
   }
   const { id, url } = change.webhook;
   return { action, id, url, ...(action === "update" && { changes: change.changes }) };
 }
+
+/** Returns the body of the request that creates a declared webhook. */
+export const newWebhookOf = ({ url, name, events, filter }: DeclaredWebhook) => ({
+  ...{ url, ...(name && { name }), ...(filter && { filter }) },
+  events: [...new Set(events)],
+});
 
 /** @param stream where the text is printed: decides about colors */
 export function planText(plan: Change[], stream: NodeJS.WriteStream): string {
