@@ -1,6 +1,6 @@
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
-import { batchGet, dynamo } from "../platform/aws.ts";
-import { readItem } from "../platform/dynamo.ts";
+import { dynamo } from "../platform/aws.ts";
+import { readItem, readMany } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { allOf, selecting, when } from "../platform/expression.ts";
 import type { Page } from "../schema/page.ts";
@@ -40,12 +40,10 @@ export async function projectsOf(
   return { items, nextCursor: LastEvaluatedKey && items.at(-1)?.id };
 }
 
-/** Returns those of these projects that a user is a member of. Strongly consistent. @param ids at most 100 */
+/** Returns those of these projects that a user is a member of. Strongly consistent. */
 export async function projectsWith(user_id: string, ids: string[]): Promise<Project[]> {
-  if (ids.length === 0) return [];
-  const table = tableName("projects");
-  const { [table]: items = [] } = await batchGet({ [table]: ids.map((project_id) => ({ user_id, project_id })) });
-  return items.map(toProject);
+  const keys = ids.map((project_id) => ({ user_id, project_id }));
+  return (await readMany<Record<string, unknown>>("projects", keys)).map(toProject);
 }
 
 const toProject = (item: Record<string, unknown>): Project =>

@@ -7,7 +7,7 @@ import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
 import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
-import { batchGet, dynamo, type TransactItem } from "../platform/aws.ts";
+import { dynamo, type TransactItem } from "../platform/aws.ts";
 import { backoffMs } from "../platform/backoff.ts";
 import {
   COUNTER,
@@ -378,10 +378,8 @@ const PARALLEL_USERS = 10;
  * @param hashes 1 to 100
  */
 export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date, by: Actor): Promise<void> {
-  const table = tableName("apiKeys");
-  const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
   // DynamoDB deletes the record of a secret up to days after its overlap. Its owner gets no second notification.
-  const valid = (found as unknown as ApiKey[]).filter((record) => !isReplaced(record, now));
+  const valid = (await recordsOf(hashes, true)).filter((record) => !isReplaced(record, now));
   const byUser = Map.groupBy(valid, ({ user_id }) => user_id);
   await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {
     // One after the other: concurrent transactions on the counter of the user cancel each other.

@@ -3,8 +3,8 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import { revocationPut } from "../access/revocation-store.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { batchGet, type TransactItem } from "../platform/aws.ts";
-import { countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
+import type { TransactItem } from "../platform/aws.ts";
+import { countDown, insertCounted, readItem, readItems, readMany, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { onlyIf, when } from "../platform/expression.ts";
@@ -123,9 +123,8 @@ export function listOfRepository(repository: Repository): Promise<TrustedWorkflo
  * @param projectIds at most 100
  */
 export async function projectsWith(projectIds: string[]): Promise<Omit<Project, "role">[]> {
-  if (projectIds.length === 0) return [];
-  const table = tableName("trustedWorkflows");
-  const { [table]: items = [] } = await batchGet({ [table]: projectIds.map((id) => projectKey(id, PROJECT)) });
+  const keys = projectIds.map((id) => projectKey(id, PROJECT));
+  const items = await readMany<Record<string, unknown>>("trustedWorkflows", keys);
   const byKey = new Map(items.map((item) => [item.listed_under, item]));
   return projectIds.flatMap((id) => {
     const { name, created_at } = byKey.get(projectKey(id, PROJECT).listed_under) ?? {};
