@@ -67,10 +67,8 @@ class LineVisit implements Visit, Lease {
   page: Place[] = [];
   /** More places are due than were read. */
   hasMore = false;
-  /** The first of the page that no user waits for: it is the probe if the circuit is open. */
-  oldest: Place | undefined;
-  /** Resolves when requests may be sent at the same time as the first one. */
-  hasCompany = Promise.withResolvers<void>();
+  /** Resolves when the receiver may get several requests at once. */
+  isTrusted = Promise.withResolvers<void>();
   /** Whether the webhook of a row that was served had an open circuit. */
   isCircuitOpen = false;
   /** In a row. */
@@ -110,18 +108,21 @@ class LineVisit implements Visit, Lease {
       this.hasMore = page.length === PAGE_SIZE;
       if (this.page.length > 0) break;
     }
-    this.oldest = this.page.find(({ is_asked }) => !is_asked);
   }
 
-  /** Takes the next place. Concurrent calls share a read of the line. */
-  async take(): Promise<Place | undefined> {
+  /**
+   * Takes the next place. Concurrent calls share a read of the line.
+   * @param isFirst the call does not wait for the trust in the receiver; nor does one for what a user waits for
+   */
+  async take(isFirst: boolean): Promise<Place | undefined> {
     if (this.page.length === 0 && this.hasMore) {
       this.#reading ??= this.read().finally(() => {
         this.#reading = undefined;
       });
       await this.#reading;
     }
-    return this.page.shift();
+    if (!isFirst && this.page[0]?.is_asked === false) await this.isTrusted.promise;
+    return this.isOver ? undefined : this.page.shift();
   }
 }
 
@@ -171,20 +172,17 @@ async function serveLine(visit: LineVisit): Promise<void> {
  * hold up what else this process does.
  */
 async function servePage(visit: LineVisit): Promise<void> {
-  visit.hasCompany = Promise.withResolvers();
-  const first = serveInTurn(visit).finally(visit.hasCompany.resolve);
+  visit.isTrusted = Promise.withResolvers();
+  const first = serveInTurn(visit, true).finally(visit.isTrusted.resolve);
   const atOnce = Math.max(MIN_AT_ONCE, Math.ceil(AT_ONCE / lines));
-  const others = Array.from({ length: atOnce - 1 }, async () => {
-    await visit.hasCompany.promise;
-    await serveInTurn(visit);
-  });
+  const others = Array.from({ length: atOnce - 1 }, () => serveInTurn(visit, false));
   await allEnded([first, ...others]);
 }
 
 /** Serves one place after the other, as long as the visit has some. */
-async function serveInTurn(visit: LineVisit): Promise<void> {
+async function serveInTurn(visit: LineVisit, isFirst: boolean): Promise<void> {
   while (!visit.isOver) {
-    const place = await visit.take();
+    const place = await visit.take(isFirst);
     if (!place) return;
     visit.seen.add(place.entry);
     try {
@@ -240,8 +238,7 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
     webhook,
     secrets,
   } = await readCurrent({ project_id, webhook_id, delivery_id: place.delivery_id });
-  const isTried = webhook?.failing_since !== undefined && !holdsDeliveries(webhook) && !place.is_asked;
-  if (!isTried) visit.hasCompany.resolve();
+  if (webhook?.failing_since === undefined || holdsDeliveries(webhook)) visit.isTrusted.resolve();
   if (row?.place !== place.entry) return endLeftover(visit, place);
   if (!webhook) {
     await change(row, cancelled, row);
@@ -256,12 +253,16 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   const circuit = checkCircuit(webhook, new Date());
   visit.isCircuitOpen ||= circuit.kind === "open";
   const isProbe = circuit.kind === "open" && !isAsked;
-  if (isProbe && !(await claimProbe(visit, webhook, place, circuit))) return;
+  // While the circuit is open, only the oldest row is sent, when the next probe is due. After a success the others follow.
+  if (isProbe && !(await claimProbe(webhook, circuit, row.id))) {
+    visit.isStopped = true;
+    return;
+  }
   visit.flying.add(row.id);
   const isSuccess = await makeAttempt(row, webhook, secrets, visit).finally(() => visit.flying.delete(row.id));
   if (isSuccess) {
     visit.failures = 0;
-    visit.hasCompany.resolve();
+    visit.isTrusted.resolve();
   } else if (isProbe) visit.isStopped = true;
   else if (!isAsked) {
     visit.failures += 1;
@@ -277,27 +278,9 @@ async function endLeftover(visit: LineVisit, { line, entry, written_at }: Place)
 
 type OpenCircuit = Extract<ReturnType<typeof checkCircuit>, { kind: "open" }>;
 
-/**
- * While the circuit is open, only the oldest row is sent, when the next probe is due. After a success the others follow in
- * the same visit: the line is read again, and the webhook for each row.
- * @returns whether this row is the probe
- */
-async function claimProbe(
-  visit: LineVisit,
-  webhook: Webhook,
-  place: Place,
-  { probeAt, nextProbeAt }: OpenCircuit,
-): Promise<boolean> {
-  visit.page = [];
-  visit.hasMore = false;
-  if (place !== visit.oldest) {
-    visit.seen.delete(place.entry);
-    return false;
-  }
-  if (probeAt <= new Date() && (await receiverState.claimProbe(webhook, nextProbeAt, place.delivery_id))) return true;
-  visit.isStopped = true;
-  return false;
-}
+/** @returns false when the next probe is not due, or another process has claimed it */
+const claimProbe = async (webhook: Webhook, { probeAt, nextProbeAt }: OpenCircuit, deliveryId: string) =>
+  probeAt <= new Date() && (await receiverState.claimProbe(webhook, nextProbeAt, deliveryId));
 
 /**
  * Holds a row that waits. Reads the webhook again, and lets the row wait if it holds no deliveries any more: a recovery may

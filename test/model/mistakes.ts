@@ -124,13 +124,6 @@ export const mistakes: Mistake[] = [
     within: LONG,
   },
   {
-    name: "every lane sends a probe",
-    file: "attempts/work.ts",
-    from: "isProbe && !(await claimProbe(visit, webhook, place, circuit))",
-    to: "isProbe && visit.isStopped",
-    within: QUICK,
-  },
-  {
     name: "a delivery that waits is sent in shadow mode",
     file: "attempts/attempt.ts",
     from: 'if (webhook.mode === "shadow") {',
