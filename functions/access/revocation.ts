@@ -1,4 +1,4 @@
-import { timeOrderedUuid } from "../platform/uuid.ts";
+import { firstIdAt, timeOrderedUuid } from "../platform/uuid.ts";
 
 /*
  * The feed of revocations: which results of `credentials/verify` are out of date, for services that cache them. A row is
@@ -75,7 +75,7 @@ export function rangeAfter(after: Date, now: Date): { days: string[]; firstId: s
   const lastDay = dayOf(now.getTime() + CLOCK_SKEW_MS);
   const days: string[] = [];
   for (let time = since; dayOf(time) <= lastDay; time += DAY_MS) days.push(dayOf(time));
-  return { days, firstId: timeOrderedUuid(since, Buffer.alloc(16)) };
+  return { days, firstId: firstIdAt(since) };
 }
 
 /** Returns the entries of the feed for a row. */

@@ -33,6 +33,7 @@ import {
   type LastUse,
   lastUseOf,
   MAX_KEYS_PER_USER,
+  rollApiKey,
   secretsAfterRoll,
 } from "./api-key.ts";
 
@@ -282,22 +283,20 @@ export async function rename(user_id: string, id: string, name: string, by: Acto
 /**
  * Replaces the secret of a key. After this returns, the new one is accepted, and each previous one until its end: at most
  * three, of which the oldest ends at once when a fourth is added.
- * @param toNext returns the key with another secret
  * @param overlapSeconds for the replaced secret; 0 ends it and all previous ones in the same transaction
- * @throws ApiError `not_found` when the user has no key with this id, or the error of `toNext`
+ * @param random as for `rollApiKey`
+ * @throws ApiError `not_found` when the user has no key with this id, `conflict` when it has expired
  */
-export async function roll<Rolled extends { apiKey: ApiKey }>(
+export async function roll(
   user_id: string,
   id: string,
-  now: Date,
-  overlapSeconds: number,
-  toNext: (current: ApiKey) => Rolled,
+  { overlapSeconds, now, random }: { overlapSeconds: number; now: Date; random: Buffer },
   by: Actor = platform,
-): Promise<Rolled> {
+): Promise<ReturnType<typeof rollApiKey>> {
   return changeKey(user_id, id, async (entry) => {
     const current = await findByHash(entry.key_hash);
     if (!current) return undefined;
-    const rolled = toNext(current);
+    const rolled = rollApiKey(current, now, random);
     const { kept, removed } = secretsAfterRoll(entry, now, overlapSeconds);
     const replaced = kept.find(({ key_hash }) => key_hash === current.key_hash);
     // The new record is a copy. A rename in between must not be lost.

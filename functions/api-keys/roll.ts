@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, toCreated } from "./api-key.ts";
+import { API_KEY_RANDOM_BYTES, toCreated } from "./api-key.ts";
 import { rollInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
@@ -13,8 +13,8 @@ export const handler = defineEndpoint(endpoints.rollApiKey, {
   input: rollInput,
   async run({ params, input: { overlap_seconds }, identity, actor, now }) {
     const random = randomBytes(API_KEY_RANDOM_BYTES);
-    const toNext = (current: ApiKey) => rollApiKey(current, now, random);
-    const rolled = await apiKeys.roll(identity.userId, params.id, now, overlap_seconds, toNext, actor);
+    const roll = { overlapSeconds: overlap_seconds, now, random };
+    const rolled = await apiKeys.roll(identity.userId, params.id, roll, actor);
     return ok(toCreated(rolled.apiKey, rolled.key));
   },
 });

@@ -4,7 +4,7 @@ import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { allOf, selecting, when } from "../platform/expression.ts";
 import { allEnded } from "../platform/parallel.ts";
-import { idAfter, timeOrderedUuid } from "../platform/uuid.ts";
+import { firstIdAt, idAfter } from "../platform/uuid.ts";
 import type { Delivery, DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilters, ListPosition } from "./list-cursor.ts";
 
@@ -187,8 +187,7 @@ const FIRST_PREFIX = "0";
 const END_PREFIX = "g";
 
 /** Returns the part of an id that has the time: before all ids of that millisecond, and after those of the one before. */
-const idPrefixOf = (time: Date): string =>
-  timeOrderedUuid(Math.max(0, time.getTime()), new Uint8Array(16)).slice(0, 13);
+const idPrefixOf = (time: Date): string => firstIdAt(time.getTime()).slice(0, 13);
 
 /** Where a scan begins. */
 export interface ScanRange {
@@ -217,8 +216,7 @@ export async function* findByStatus(
   { since, after }: ScanRange,
   statuses: readonly DeliveryStatus[],
 ): AsyncGenerator<ScannedPage, void, void> {
-  // The smallest possible id of that millisecond.
-  const first = timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16));
+  const first = firstIdAt(since.getTime());
   const start = after !== undefined && after >= first ? when`id > ${after}` : when`id >= ${first}`;
   const pages = paginateQuery(
     { client: dynamo(), pageSize: 500 },

@@ -1,7 +1,7 @@
 import type { MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
 import { selecting, when } from "../platform/expression.ts";
-import { timeOfUuid, timeOrderedUuid } from "../platform/uuid.ts";
+import { firstIdAt, timeOfUuid } from "../platform/uuid.ts";
 import type { CountedDelivery, StatsReads } from "./delivery-stats.ts";
 
 /** Upper bound on the rows read for one call. The read units are bounded by the meter. */
@@ -12,14 +12,14 @@ const MAX_ROWS_READ = 1_000;
  * consistent.
  */
 export async function readForStats(reads: MeteredReads, webhookId: string, since: Date): Promise<StatsReads> {
-  // The smallest possible id of that millisecond.
-  const first = timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16));
   const deliveries: CountedDelivery[] = [];
   let lastKey: Record<string, unknown> | undefined;
   do {
     const { Items = [], LastEvaluatedKey } = await reads.query({
       TableName: tableName("deliveries"),
-      ...selecting(when`webhook_id = ${webhookId} AND id >= ${first}`, { attributes: ["event", "test", "attempts"] }),
+      ...selecting(when`webhook_id = ${webhookId} AND id >= ${firstIdAt(since.getTime())}`, {
+        attributes: ["event", "test", "attempts"],
+      }),
       ScanIndexForward: false,
       Limit: MAX_ROWS_READ - deliveries.length,
       ...(lastKey && { ExclusiveStartKey: lastKey }),

@@ -1,7 +1,7 @@
 import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
 import { allOf, type Part, selecting, when } from "../platform/expression.ts";
-import { timeOrderedUuid } from "../platform/uuid.ts";
+import { firstIdAt } from "../platform/uuid.ts";
 import type { StoredEvent } from "./event-store.ts";
 import {
   eventIdOfRow,
@@ -87,8 +87,7 @@ export async function oldestPage(
 }
 
 /** Returns an id before those of all events, except the late ones, that were stored at `since` or later. */
-const firstIdOf = ({ since }: FeedPosition): string =>
-  timeOrderedUuid(Math.max(0, since - LATE_MS), new Uint8Array(16));
+const firstIdOf = ({ since }: FeedPosition): string => firstIdAt(since - LATE_MS);
 
 /** Returns where the pass begins that follows a pass or a page which has found these rows. */
 function nextPass(startedAt: number, found: FeedEvent[]): FeedPosition {

@@ -9,6 +9,9 @@ export function timeOrderedUuid(millis: number, random: Uint8Array): string {
   return v7({ msecs: millis, random });
 }
 
+/** Returns the smallest time-ordered UUID of a millisecond. @param millis a time before the epoch stands for the epoch */
+export const firstIdAt = (millis: number): string => timeOrderedUuid(Math.max(0, millis), new Uint8Array(16));
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { serviceAccountUserId } from "../access/identity.ts";
-import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, toCreated } from "../api-keys/api-key.ts";
+import { API_KEY_RANDOM_BYTES, toCreated } from "../api-keys/api-key.ts";
 import { rollInput } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
@@ -16,9 +16,8 @@ export const handler = defineEndpoint(endpoints.rollServiceAccountApiKey, {
   async run({ params: { project_id, service_account_id, id }, input: { overlap_seconds }, actor, now }) {
     await serviceAccounts.requireAccount(project_id, service_account_id);
     const random = randomBytes(API_KEY_RANDOM_BYTES);
-    const toNext = (current: ApiKey) => rollApiKey(current, now, random);
-    const owner = serviceAccountUserId(service_account_id);
-    const rolled = await apiKeys.roll(owner, id, now, overlap_seconds, toNext, actor);
+    const roll = { overlapSeconds: overlap_seconds, now, random };
+    const rolled = await apiKeys.roll(serviceAccountUserId(service_account_id), id, roll, actor);
     return ok(toCreated(rolled.apiKey, rolled.key));
   },
 });

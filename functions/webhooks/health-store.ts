@@ -2,7 +2,7 @@ import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.t
 import { tableName } from "../platform/env.ts";
 import { allOf, type Part, selecting, when } from "../platform/expression.ts";
 import { allEnded } from "../platform/parallel.ts";
-import { timeOrderedUuid } from "../platform/uuid.ts";
+import { firstIdAt } from "../platform/uuid.ts";
 import { checkCircuit } from "./circuit-breaker.ts";
 import { type Health, healthOf, type ReadAttempt } from "./health.ts";
 import type { Webhook } from "./webhook.ts";
@@ -46,8 +46,7 @@ async function recentDeliveries(
   { id, failing_since, disabled_at, suspended_at }: Webhook,
 ): Promise<DeliveryAttempts[]> {
   const [until] = [failing_since, disabled_at, suspended_at].filter((time) => time !== undefined).toSorted();
-  // The smallest possible id of the millisecond after it.
-  const end = until && timeOrderedUuid(Date.parse(until) + 1, new Uint8Array(16));
+  const end = until && firstIdAt(Date.parse(until) + 1);
   return query(reads, allOf(when`webhook_id = ${id}`, end !== undefined && when`id < ${end}`), {
     ScanIndexForward: false,
     Limit: MAX_ROWS_READ,
