@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { change } from "../deliveries/change-delivery.ts";
 import type { Delivery } from "../deliveries/delivery.ts";
+import { readForRequest } from "../deliveries/delivery-store.ts";
 import { shadowed } from "../deliveries/delivery-transitions.ts";
 import { log } from "../platform/log.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
@@ -10,7 +11,6 @@ import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { SigningSecrets } from "../webhooks/webhook-secret-store.ts";
-import { type AttemptKeys, readForAttempt } from "./attempt-store.ts";
 import { recordAttempt, type Visit } from "./record.ts";
 import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
 
@@ -24,11 +24,12 @@ import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
  * deleted webhook is undefined.
  * @throws Error when the webhook exists without its secret: a lost secret must not cancel its deliveries
  */
-export async function readCurrent(keys: AttemptKeys) {
-  const first = await readForAttempt(keys);
+export async function readCurrent(keys: { project_id: string; webhook_id: string; delivery_id: string }) {
+  const read = () => readForRequest<Delivery>({ webhook_id: keys.webhook_id, id: keys.delivery_id }, keys);
+  const first = await read();
   // Webhook and secret are deleted in one transaction, but a batch read may return the webhook without its secret.
   const isHalfRead = first.webhook !== undefined && first.secrets === undefined;
-  const { delivery, webhook, secrets } = isHalfRead ? await readForAttempt(keys) : first;
+  const { row: delivery, webhook, secrets } = isHalfRead ? await read() : first;
   if (!webhook) return { delivery, webhook, secrets: undefined };
   if (!secrets) throw new Error(`The webhook ${webhook.id} has no secret.`);
   return { delivery, webhook, secrets };

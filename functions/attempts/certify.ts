@@ -33,7 +33,7 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
   const { project_id, webhook_id, certification_id } = call;
   log.tag({ project_id, webhook_id, certification_id });
   if (remainingMs() < MIN_CERTIFY_MS) return enqueueAgain(call);
-  const { certification, webhook, secrets } = await certifications.readForProbes(call);
+  const { row: certification, webhook, secrets } = await certifications.readForProbes(call);
   if (!certification || !webhook || !secrets) return;
   const now = new Date();
   if (statusOf(certification, now) !== "running") return;

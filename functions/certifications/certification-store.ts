@@ -1,11 +1,10 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { batchGet, dynamo } from "../platform/aws.ts";
+import { readForRequest } from "../deliveries/delivery-store.ts";
+import { dynamo } from "../platform/aws.ts";
 import { readItem, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { changing, when } from "../platform/expression.ts";
-import type { Webhook } from "../webhooks/webhook.ts";
-import { type SigningSecrets, signingSecrets } from "../webhooks/webhook-secret-store.ts";
 import { type Certification, type ProbeResults, partitionOf } from "./certification.ts";
 
 /*
@@ -33,35 +32,15 @@ export async function get(webhookId: string, id: string): Promise<Certification>
   return found;
 }
 
-/** The rows that a certification needs. A deleted row is absent. */
-interface CertificationInputs {
-  certification?: Certification | undefined;
-  webhook?: Webhook | undefined;
-  secrets?: SigningSecrets | undefined;
-}
-
 interface CertificationKeys {
   project_id: string;
   webhook_id: string;
   certification_id: string;
 }
 
-/** Reads all inputs of the probes in one request. Strongly consistent. */
-export async function readForProbes(keys: CertificationKeys): Promise<CertificationInputs> {
-  const { project_id, webhook_id, certification_id } = keys;
-  const [deliveries, webhooks, secrets] = [tableName("deliveries"), tableName("webhooks"), tableName("webhookSecrets")];
-  const found = await batchGet({
-    [deliveries]: [{ webhook_id: partitionOf(webhook_id), id: certification_id }],
-    [webhooks]: [{ project_id, id: webhook_id }],
-    [secrets]: [{ webhook_id }],
-  });
-  const secretRow = found[secrets]?.[0];
-  return {
-    certification: found[deliveries]?.[0] as unknown as Certification | undefined,
-    webhook: found[webhooks]?.[0] as unknown as Webhook | undefined,
-    secrets: secretRow && signingSecrets(secretRow),
-  };
-}
+/** Reads all inputs of the probes. */
+export const readForProbes = (keys: CertificationKeys) =>
+  readForRequest<Certification>({ webhook_id: partitionOf(keys.webhook_id), id: keys.certification_id }, keys);
 
 /**
  * Stores the results, once: when two senders received the message, the first results stay.
