@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import { parseJson } from "../../functions/platform/parse-json.ts";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
 import { StartError } from "../local/start-error.ts";
 
@@ -25,18 +26,10 @@ async function* linesOf(file: string): AsyncGenerator<{ line: number; row: unkno
       line += 1;
       // Also without the byte order mark that exports from Windows begin with.
       const trimmed = text.trim();
-      if (trimmed !== "") yield { line, row: parsed(trimmed) };
+      if (trimmed !== "") yield { line, row: parseJson(trimmed) ?? trimmed };
     }
   } catch (error) {
     throw new StartError(`line ${line + 1}: The file cannot be read: ${(error as Error).message}.`);
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
   }
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type http from "node:http";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { logSink } from "../../functions/platform/log.ts";
+import { parseJson } from "../../functions/platform/parse-json.ts";
 import { invoke, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 import { readBody } from "./read-body.ts";
 
@@ -55,10 +56,8 @@ export async function createInvokeApi(
       const message = `The local run supports the invocation type RequestResponse, not ${String(type)}.`;
       return refusal(400, "InvalidParameterValueException", message);
     }
-    let payload: unknown;
-    try {
-      payload = JSON.parse(body || "{}");
-    } catch {
+    const payload = parseJson(body || "{}");
+    if (payload === undefined) {
       return refusal(400, "InvalidRequestContentException", "Could not parse the request body as JSON.");
     }
     const { row, handler } = found;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseJson } from "../../functions/platform/parse-json.ts";
 import { CheckFailed, CheckInterrupted } from "./findings.ts";
 
 /* The HTTP client of the smoke test. Every request ends within a time limit, and every response is recorded. */
@@ -75,7 +76,7 @@ export function stageClient(baseUrl: string, { requestMs, stop }: RequestLimits,
       const { status, headers } = response;
       // Redact before cutting: half a credential no longer matches the patterns.
       const excerpt = redact(received).replaceAll(/\s+/g, " ").slice(0, MAX_EXCERPT_CHARACTERS);
-      const json = parse(received);
+      const json = parseJson(received);
       return { request, status, headers, text: received, excerpt, json, sentAt, receivedAt: Date.now() };
     } catch (error) {
       throw new CheckFailed(`${request} ${reasonOf(error as Error, requestMs)}`, { cause: error });
@@ -110,14 +111,6 @@ async function readText({ body }: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Reads Retry-After in seconds, at least 1. The date form counts as 1: the service never sends it. */

@@ -1,3 +1,4 @@
+import { parseJson } from "../platform/parse-json.ts";
 import { invalidToken } from "./jwt-claims.ts";
 
 /* The form of a JWT (RFC 7515, section 3.1), before its signature is verified. */
@@ -40,12 +41,8 @@ function parseHeader(text: string): Record<string, unknown> | undefined {
 }
 
 function parseObject(base64url: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(base64url, "base64url").toString("utf8"));
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(Buffer.from(base64url, "base64url").toString("utf8"));
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
 }
 
 /** Returns the claim `iss` of a token whose signature is not verified yet; undefined = it has none. */

@@ -5,6 +5,7 @@ import {
 } from "../manifest/legacy-signature-header.ts";
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
+import { parseJson } from "../platform/parse-json.ts";
 
 /**
  * Returns the header of an earlier service that deliveries carry in this stage: the setting LEGACY_SIGNATURE_HEADER; undefined =
@@ -14,15 +15,7 @@ import { SettingError } from "../platform/errors.ts";
 export function legacySignatureHeader(): LegacySignatureHeader | undefined {
   const text = settings.legacySignatureHeader();
   if (text === undefined) return undefined;
-  const value = parsed(text);
+  const value = parseJson(text);
   if (isLegacySignatureHeader(value)) return value;
   throw new SettingError(`LEGACY_SIGNATURE_HEADER must be JSON, and ${legacySignatureHeaderRule}`);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
