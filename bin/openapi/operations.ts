@@ -90,6 +90,14 @@ const pageParameters = {
   cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
 };
 
+/** Both audit logs. */
+const auditListWith = (example: Json) =>
+  ({
+    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
+    fields: pageParameters,
+    response: { status: 200, schema: listOf(auditEventSchema), example: [example], hasNextPage: true },
+  }) satisfies Partial<Operation>;
+
 const listNote =
   "Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can " +
   "have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or " +
@@ -409,26 +417,12 @@ export const operations: Record<OperationId, Operation> = {
   listAuditEvents: {
     tag: "Audit",
     summary: "List what was done to your API keys",
-    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
-    fields: pageParameters,
-    response: {
-      status: 200,
-      schema: listOf(auditEventSchema),
-      example: [examples.keyAuditEvent],
-      hasNextPage: true,
-    },
+    ...auditListWith(examples.keyAuditEvent),
   },
   listProjectAuditEvents: {
     tag: "Audit",
     summary: "List what was done to the webhooks and members of a project",
-    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
-    fields: pageParameters,
-    response: {
-      status: 200,
-      schema: listOf(auditEventSchema),
-      example: [examples.webhookAuditEvent],
-      hasNextPage: true,
-    },
+    ...auditListWith(examples.webhookAuditEvent),
   },
   createServiceAccount: {
     tag: "Service accounts",

@@ -22,7 +22,7 @@ import {
   updateIf,
 } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { ApiError } from "../platform/errors.ts";
+import { ApiError, tooManyChanges } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
@@ -247,9 +247,7 @@ async function changeKey<Result extends object>(
     if (result) return result;
     await sleep(backoffMs(races, Math.random()));
   }
-  const headers = { "Retry-After": "1" };
-  // Not a 5xx, which alarms count: users could cause it as they like.
-  throw new ApiError("rate_limited", "Too many requests change this API key at once. Try again.", { headers });
+  throw tooManyChanges("API key");
 }
 
 /** The condition that no other request has changed the secrets of a key since its entry was read. */

@@ -66,6 +66,12 @@ export class ApiError extends Error {
   }
 }
 
+/** Returns the error for a change that others have outrun at every try. Not a 5xx, which alarms count: users could cause it as they like. */
+export const tooManyChanges = (changed: string): ApiError =>
+  new ApiError("rate_limited", `Too many requests change this ${changed} at once. Try again.`, {
+    headers: { "Retry-After": "1" },
+  });
+
 /** A setting is missing or invalid. The message names the setting and is meant for the operator. */
 export class SettingError extends Error {
   override readonly name = "SettingError";

@@ -15,7 +15,7 @@ import {
   transactIf,
 } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { ApiError } from "../platform/errors.ts";
+import { ApiError, tooManyChanges } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
 import { failureState } from "./circuit-breaker.ts";
 import { projectSuspended } from "./suspension.ts";
@@ -153,9 +153,7 @@ export async function update(
   for (let races = 0; races < MAX_RACES; races++) {
     if (await patchAsRead(await get(projectId, id), patch, at, by)) return get(projectId, id);
   }
-  const headers = { "Retry-After": "1" };
-  // Not a 5xx, which alarms count: users could cause it as they like.
-  throw new ApiError("rate_limited", "Too many requests change this webhook at once. Try again.", { headers });
+  throw tooManyChanges("webhook");
 }
 
 /** Upper bound on the tries of a change while other requests change the same webhook. */

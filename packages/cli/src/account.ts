@@ -82,8 +82,8 @@ async function askForToken(baseUrl: string): Promise<string> {
 }
 
 /** Reads the base URL that a local service has written to its data directory. */
-function localBaseUrl(env = process.env): string {
-  const dataDir = env.DATA_DIR || ".local";
+function localBaseUrl(): string {
+  const dataDir = process.env.DATA_DIR || ".local";
   const advice = "Start it with npm start, and run svc in the same directory or set DATA_DIR.";
   let baseUrl: string;
   try {
@@ -98,7 +98,7 @@ function localBaseUrl(env = process.env): string {
 
 async function logout(globals: Globals): Promise<void> {
   const config = readConfig();
-  const baseUrl = baseUrlOf(globals, config, process.env);
+  const baseUrl = baseUrlOf(globals, config);
   const { [baseUrl]: token, ...others } = config.credentials;
   if (token !== undefined) writeConfig({ ...config, credentials: others });
   note(token === undefined ? `You were not signed in to ${baseUrl}.` : `Signed out of ${baseUrl}.`);

@@ -16,13 +16,15 @@ export interface Config {
 }
 
 /** https://specifications.freedesktop.org/basedir-spec/latest/ */
-export function configPath(env = process.env): string {
-  const base = env.XDG_CONFIG_HOME?.startsWith("/") ? env.XDG_CONFIG_HOME : join(homedir(), ".config");
+export function configPath(): string {
+  const { XDG_CONFIG_HOME } = process.env;
+  const base = XDG_CONFIG_HOME?.startsWith("/") ? XDG_CONFIG_HOME : join(homedir(), ".config");
   return join(base, "svc", "config.json");
 }
 
 /** @throws CommandError when the file exists and is not valid */
-export function readConfig(path = configPath()): Config {
+export function readConfig(): Config {
+  const path = configPath();
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -46,7 +48,8 @@ const unreadable = (path: string, reason: string) =>
   new CommandError(exitCodes.failed, `Could not read ${path}: ${reason}.`, "Delete it and sign in again: svc login");
 
 /** Replaces the file atomically. Only its owner can read it, from the first byte on. */
-export function writeConfig(config: Config, path = configPath()): void {
+export function writeConfig(config: Config): void {
+  const path = configPath();
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
   try {

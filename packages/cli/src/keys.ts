@@ -135,7 +135,7 @@ async function revokeLeaked({ json, ...globals }: Globals): Promise<void> {
   const text = (await readStdin()).toString("utf8");
   const found = [...new Set(text.match(KEY) ?? [])];
   if (found.length === 0) throw usageError("Found no API key on stdin.", "Pass a text that contains keys: svc_…");
-  const api = await connect(globals, { baseUrl: baseUrlOf(globals, readConfig(), process.env) });
+  const api = await connect(globals, { baseUrl: baseUrlOf(globals, readConfig()) });
   for (let from = 0; from < found.length; from += MAX_CREDENTIALS) {
     await api.revokeCredentials({ credentials: found.slice(from, from + MAX_CREDENTIALS) });
   }

@@ -14,14 +14,14 @@ export interface Session {
   project?: string | undefined;
 }
 
-type Environment = Record<string, string | undefined>;
-
 /** @throws CommandError when no service is configured, or there is no credential for it */
-export function openSession(globals: Globals, config = readConfig(), env: Environment = process.env): Session {
-  const baseUrl = baseUrlOf(globals, config, env);
-  const project = env.SVC_PROJECT?.trim() || config.projects?.[baseUrl];
-  if (env.SVC_API_KEY?.trim()) {
-    return { baseUrl, project, token: checkToken(env.SVC_API_KEY, "SVC_API_KEY"), source: "SVC_API_KEY" };
+export function openSession(globals: Globals): Session {
+  const config = readConfig();
+  const { SVC_PROJECT, SVC_API_KEY } = process.env;
+  const baseUrl = baseUrlOf(globals, config);
+  const project = SVC_PROJECT?.trim() || config.projects?.[baseUrl];
+  if (SVC_API_KEY?.trim()) {
+    return { baseUrl, project, token: checkToken(SVC_API_KEY, "SVC_API_KEY"), source: "SVC_API_KEY" };
   }
   const token = config.credentials[baseUrl];
   if (token !== undefined) return { baseUrl, project, token, source: "svc login" };
@@ -32,8 +32,8 @@ export function openSession(globals: Globals, config = readConfig(), env: Enviro
   );
 }
 
-export function baseUrlOf({ baseUrl }: Globals, config: Config, env: Environment): string {
-  const given = baseUrl ?? (env.SVC_BASE_URL?.trim() || undefined) ?? config.base_url;
+export function baseUrlOf({ baseUrl }: Globals, config: Config): string {
+  const given = baseUrl ?? (process.env.SVC_BASE_URL?.trim() || undefined) ?? config.base_url;
   if (given !== undefined) return checkBaseUrl(given);
   throw new CommandError(
     exitCodes.signedOut,

@@ -62,22 +62,17 @@ export interface CreateOptions {
   idempotencyKey?: string;
 }
 
-export interface DeliveryPage {
-  items: Delivery[];
-  /** Absent on the last page. */
+interface Page<Item> {
+  items: Item[];
+  /** Absent on the last page. A page may be empty although more follow. */
   nextCursor?: string;
 }
 
-export interface AuditPage {
-  items: AuditEvent[];
-  /** Absent on the last page. */
-  nextCursor?: string;
-}
+export type DeliveryPage = Page<Delivery>;
+export type AuditPage = Page<AuditEvent>;
 
-export interface EventPage {
-  items: DeploymentEvent[];
-  /** The `after` of the next page; absent on the last page. A page may be empty although more follow. */
-  nextCursor?: string;
+/** `nextCursor` is the `after` of the next page. */
+export interface EventPage extends Page<DeploymentEvent> {
   /** The `after` with which to follow the feed, with `order: "oldest"`; on the first or the last page. */
   followCursor?: string;
 }
@@ -170,9 +165,7 @@ export function createClient(options: ClientOptions) {
   }
 
   /** Returns the items of a response, and the cursor of the next page; absent = this is the last one. */
-  async function pageOf<Item>(
-    result: Promise<{ data?: { data: Item[] }; response: Response }>,
-  ): Promise<{ items: Item[]; nextCursor?: string }> {
+  async function pageOf<Item>(result: Promise<{ data?: { data: Item[] }; response: Response }>): Promise<Page<Item>> {
     const items = await data(result);
     const nextCursor = linkedCursor((await result).response.headers, "next");
     return nextCursor === undefined ? { items } : { items, nextCursor };
@@ -292,17 +285,9 @@ export function createClient(options: ClientOptions) {
 
     /** Returns one page. */
     async listEvents(projectId: string, query: EventQuery = {}): Promise<EventPage> {
-      const result = http.GET("/v1/projects/{project_id}/events", {
-        params: { path: { project_id: projectId }, query },
-      });
-      const items = await data(result);
-      const { headers } = (await result).response;
-      const [nextCursor, followCursor] = [linkedCursor(headers, "next"), linkedCursor(headers, "monitor")];
-      return {
-        items,
-        ...(nextCursor !== undefined && { nextCursor }),
-        ...(followCursor !== undefined && { followCursor }),
-      };
+      const result = http.GET("/v1/projects/{project_id}/events", inProjectWith(projectId, query));
+      const followCursor = linkedCursor((await result).response.headers, "monitor");
+      return { ...(await pageOf(result)), ...(followCursor !== undefined && { followCursor }) };
     },
     /** Iterates over all matching events, newest first unless `order` is set. Requests each page when it is needed. */
     async *eachEvent(projectId: string, query: EventQuery = {}): AsyncGenerator<DeploymentEvent, void, void> {
