@@ -136,6 +136,7 @@ export const mistakes: Mistake[] = [
     from: 'if (effect === "overtaken") {',
     to: 'if (effect === "overtaken" && row === undefined) {',
     within: LONG,
+    seed: 15_344,
   },
   {
     name: "an attempt is recorded twice",
