@@ -68,7 +68,7 @@ class LineVisit implements Visit, Lease {
   /** More places are due than were read. */
   hasMore = false;
   /** Resolves when the receiver may get several requests at once. */
-  isTrusted = Promise.withResolvers<void>();
+  severalAtOnce = Promise.withResolvers<void>();
   /** Whether the webhook of a row that was served had an open circuit. */
   isCircuitOpen = false;
   /** In a row. */
@@ -112,7 +112,7 @@ class LineVisit implements Visit, Lease {
 
   /**
    * Takes the next place. Concurrent calls share a read of the line.
-   * @param isFirst the call does not wait for the trust in the receiver; nor does one for what a user waits for
+   * @param isFirst all other calls wait for `severalAtOnce`, unless a user waits for the place
    */
   async take(isFirst: boolean): Promise<Place | undefined> {
     if (this.page.length === 0 && this.hasMore) {
@@ -121,7 +121,7 @@ class LineVisit implements Visit, Lease {
       });
       await this.#reading;
     }
-    if (!isFirst && this.page[0]?.is_asked === false) await this.isTrusted.promise;
+    if (!isFirst && this.page[0]?.is_asked === false) await this.severalAtOnce.promise;
     return this.isOver ? undefined : this.page.shift();
   }
 }
@@ -172,8 +172,8 @@ async function serveLine(visit: LineVisit): Promise<void> {
  * hold up what else this process does.
  */
 async function servePage(visit: LineVisit): Promise<void> {
-  visit.isTrusted = Promise.withResolvers();
-  const first = serveInTurn(visit, true).finally(visit.isTrusted.resolve);
+  visit.severalAtOnce = Promise.withResolvers();
+  const first = serveInTurn(visit, true).finally(visit.severalAtOnce.resolve);
   const atOnce = Math.max(MIN_AT_ONCE, Math.ceil(AT_ONCE / lines));
   const others = Array.from({ length: atOnce - 1 }, () => serveInTurn(visit, false));
   await allEnded([first, ...others]);
@@ -238,7 +238,7 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
     webhook,
     secrets,
   } = await readCurrent({ project_id, webhook_id, delivery_id: place.delivery_id });
-  if (webhook?.failing_since === undefined || holdsDeliveries(webhook)) visit.isTrusted.resolve();
+  if (webhook?.failing_since === undefined || holdsDeliveries(webhook)) visit.severalAtOnce.resolve();
   if (row?.place !== place.entry) return endLeftover(visit, place);
   if (!webhook) {
     await change(row, cancelled, row);
@@ -262,7 +262,7 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   const isSuccess = await makeAttempt(row, webhook, secrets, visit).finally(() => visit.flying.delete(row.id));
   if (isSuccess) {
     visit.failures = 0;
-    visit.isTrusted.resolve();
+    visit.severalAtOnce.resolve();
   } else if (isProbe) visit.isStopped = true;
   else if (!isAsked) {
     visit.failures += 1;
