@@ -24,7 +24,7 @@ import {
   type StageAccount,
 } from "./aws/cloudwatch.ts";
 import { nameOf, namesOf, readStack, type StageStack } from "./aws/stack.ts";
-import { type Check, type CheckContext, type CheckGroup, requireResource } from "./context.ts";
+import { type CheckContext, type CheckGroup, requireResource } from "./context.ts";
 import { CheckFailed, CheckSkipped, CheckWarning } from "./findings.ts";
 import { type RunbookQuery, runbookQueries } from "./runbook-queries.ts";
 import { pause } from "./stage-client.ts";
@@ -34,28 +34,13 @@ import { pause } from "./stage-client.ts";
 const requireAccount = ({ account }: CheckContext): StageAccount =>
   requireResource(account, "the stack of the stage could not be read");
 
-/** Turns an error of AWS into a failed check: it is the answer to the question that the check asks. */
-function asCheck(check: Check): Check {
-  return {
-    ...check,
-    async run(context) {
-      try {
-        return await check.run(context);
-      } catch (error) {
-        if (error instanceof AwsError) throw new CheckFailed(error.message);
-        throw error;
-      }
-    },
-  };
-}
-
 const count = (number: number, one: string, many = `${one}s`): string => `${number} ${number === 1 ? one : many}`;
 
 export const access: CheckGroup = {
   title: "AWS account",
   sections: ["Set up your shell"],
   checks: [
-    asCheck({
+    {
       claim: "the stack of the stage can be read with the credentials of the environment",
       async run(context) {
         const stack = await readStack(context.options.operator?.stage ?? "");
@@ -68,8 +53,8 @@ export const access: CheckGroup = {
         context.account = { stack, alarms };
         return `${count(stack.resources.length, "resource")}, ${count(alarms.length, "alarm")}`;
       },
-    }),
-    asCheck({
+    },
+    {
       claim: "a stage that keeps data requires the issuer and the audience of sign-in tokens",
       sections: ["Rotate the JWT secret"],
       async run(context) {
@@ -88,7 +73,7 @@ export const access: CheckGroup = {
         );
         return undefined;
       },
-    }),
+    },
   ],
 };
 
@@ -116,7 +101,7 @@ export const closedEndpoint: CheckGroup = {
   title: "Throttle",
   sections: ["A noisy tenant", "Raise quotas"],
   checks: [
-    asCheck({
+    {
       claim: "a closed endpoint returns 429 with Retry-After, and responds again after it",
       async run(context) {
         const account = requireAccount(context);
@@ -135,7 +120,7 @@ export const closedEndpoint: CheckGroup = {
         await askUntil(context, (status) => status !== 429, "the endpoint after it was opened again");
         return `${CLOSED.method} ${CLOSED.path}`;
       },
-    }),
+    },
   ],
 };
 
@@ -158,7 +143,7 @@ export const monitoring: CheckGroup = {
   title: "Metrics and alarms",
   sections: ["The first five minutes"],
   checks: [
-    asCheck({
+    {
       claim: "the metrics of this run arrive",
       async run(context) {
         const { stack } = requireAccount(context);
@@ -176,8 +161,8 @@ export const monitoring: CheckGroup = {
           await pause(context.operatorWaits.pollMs, context.stop);
         }
       },
-    }),
-    asCheck({
+    },
+    {
       claim: "every metric that an alarm reads exists",
       async run(context) {
         const { alarms } = requireAccount(context);
@@ -190,8 +175,8 @@ export const monitoring: CheckGroup = {
         const all = new Set(alarms.flatMap(metricsOf).map(keyOf)).size;
         return `${all - silent} of ${all} had a value in two weeks, the others have one only after an error or a call`;
       },
-    }),
-    asCheck({
+    },
+    {
       claim: "every alarm's expression can be evaluated",
       async run(context) {
         const { alarms } = requireAccount(context);
@@ -201,8 +186,8 @@ export const monitoring: CheckGroup = {
         assert(faults.length === 0, faults.join("; "));
         return count(withExpression.length, "expression");
       },
-    }),
-    asCheck({
+    },
+    {
       claim: "concurrency-high compares with the usage metric of the quota",
       sections: ["concurrency-high"],
       async run(context) {
@@ -224,7 +209,7 @@ export const monitoring: CheckGroup = {
         assert(usage === keyOf(watched), `the quota's usage metric is ${usage}, the alarm reads ${keyOf(watched)}`);
         return `${usage}, quota ${Quota?.Value}`;
       },
-    }),
+    },
   ],
 };
 
@@ -339,7 +324,7 @@ export const versions: CheckGroup = {
   title: "Versions",
   sections: ["Roll back a deployment", "rolled-back"],
   checks: [
-    asCheck({
+    {
       claim: "every alias has the newest version, without a gradual deployment in progress",
       async run(context) {
         const { stack } = requireAccount(context);
@@ -350,8 +335,8 @@ export const versions: CheckGroup = {
         assert(faults.length === 0, faults.join("; "));
         return count(aliases.length, "alias", "aliases");
       },
-    }),
-    asCheck({
+    },
+    {
       claim: "every queue's mapping is enabled, and follows the alias if its function has one",
       async run(context) {
         const { stack } = requireAccount(context);
@@ -370,7 +355,7 @@ export const versions: CheckGroup = {
         assert(faults.length === 0, faults.join("; "));
         return count(mappings.length, "mapping");
       },
-    }),
+    },
   ],
 };
 
@@ -412,7 +397,7 @@ export const logQueries: CheckGroup = {
   title: "Log queries",
   sections: ["Set up your shell"],
   checks: [
-    asCheck({
+    {
       claim: "the log queries of the runbook run",
       async run(context) {
         const { stack } = requireAccount(context);
@@ -427,7 +412,7 @@ export const logQueries: CheckGroup = {
         assert(faults.length === 0, faults.join("; "));
         return count(queries.length, "query", "queries");
       },
-    }),
+    },
   ],
 };
 

@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import { apiKeys } from "./api-keys.ts";
 import { bodies, credentials, everyResponse, reach } from "./auth-checks.ts";
+import { AwsError } from "./aws/clients.ts";
 import type { Check, CheckContext, CheckGroup, OperatorWaits } from "./context.ts";
 import { CheckFailed, CheckInterrupted, CheckSkipped, CheckWarning } from "./findings.ts";
 import { newMark, removeAll } from "./leftovers.ts";
@@ -168,7 +169,8 @@ async function outcomeOf(check: Check, context: CheckContext, whenInterrupted: V
     }
     if (error instanceof CheckWarning) return outcome("warn", message);
     if (error instanceof CheckInterrupted) return outcome(whenInterrupted, message);
-    if (error instanceof CheckFailed) return outcome("FAIL", message);
+    // What AWS answers is the answer to the question that the check asks.
+    if (error instanceof CheckFailed || error instanceof AwsError) return outcome("FAIL", message);
     // A bug in the smoke test itself. It is caught here so that the cleanup still runs.
     return outcome("FAIL", `this is a bug in the smoke test: ${(error as Error).stack ?? message}`);
   }

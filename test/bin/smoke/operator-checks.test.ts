@@ -89,6 +89,7 @@ async function check({ closesEndpoint = true, stage = "dev", only }: CheckOption
     only && groupsOf(only),
   );
   const text = lines.join("\n");
+  expect(text).not.toContain("bug in the smoke test");
   const ofOperator = operatorGroups.flatMap(({ checks }) => checks.map(({ claim }) => claim));
   const claims = (verdict: string) =>
     ofOperator.filter((claim) => lines.some((line) => line.startsWith(`  ${verdict}`) && line.includes(claim)));
