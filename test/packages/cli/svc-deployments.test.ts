@@ -5,6 +5,7 @@ import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Api, useService } from "../../support/service.ts";
 import { type Running, startSvc, svc } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc deployments` against the real service. */
 
@@ -49,7 +50,7 @@ test("svc deployments list and svc events list show the newest first, up to --li
   await publishStored(good, { ...live, timestamp: "2026-11-20T00:01:00.000Z" });
   await publishStored(bad, { ...broken, timestamp: "2026-11-20T00:02:00.000Z" });
   const records = async (...args: string[]) => {
-    const { stdout } = await svc([...args, "--json"], { env });
+    const { stdout } = await svcHere([...args, "--json"], { env });
     return stdout.startsWith("[")
       ? JSON.parse(stdout)
       : stdout
@@ -64,7 +65,7 @@ test("svc deployments list and svc events list show the newest first, up to --li
   expect(await records("deployments", "list", "--limit", "1")).toMatchObject([{ id: bad }]);
   expect(await records("events", "list", "--deployment", good)).toMatchObject([{ event: "deploy.succeeded" }, {}]);
   expect(await records("events", "list", "--limit", "1")).toMatchObject([{ event: "deploy.failed" }]);
-  const { stdout } = await svc(["deployments", "list"], { env });
+  const { stdout } = await svcHere(["deployments", "list"], { env });
   expect(stdout).toMatch(new RegExp(`${good} {2}succeeded {2}.* {2}https://app.example.com\n`));
 });
 
@@ -92,12 +93,10 @@ describe("svc deployments wait", () => {
     await publishStored(good, { ...broken, timestamp: "2026-11-20T00:00:00.000Z" });
     await publishStored(good, { ...live, timestamp: "2026-11-20T00:00:01.000Z" });
     await publishStored(bad, broken);
-    const [succeeded, failed] = await Promise.all([
-      svc(["deployments", "wait", good, "--json"], { env }),
-      svc(["deployments", "wait", bad.toUpperCase(), "--json"], { env }),
-    ]);
+    const succeeded = await svcHere(["deployments", "wait", good, "--json"], { env });
+    const failed = await svcHere(["deployments", "wait", bad.toUpperCase(), "--json"], { env });
     expect(succeeded).toMatchObject({ code: 0, stderr: "" });
-    expect(JSON.parse(succeeded?.stdout ?? "")).toMatchObject({ deployment_id: good, payload: { data: live.data } });
+    expect(JSON.parse(succeeded.stdout)).toMatchObject({ deployment_id: good, payload: { data: live.data } });
     expect(failed).toMatchObject({ code: 1, stderr: "" });
   });
 
@@ -115,15 +114,15 @@ describe("svc deployments wait", () => {
   });
 
   test("exits with 2 for wrong arguments, with 4 for an unknown project", async () => {
-    const codes = await Promise.all(
-      [
-        ["wait", "0193"],
-        ["wait", randomUUID(), "--timeout", "2"],
-        ["watch", "--last", "101"],
-        ["wait", randomUUID(), "--project", randomUUID()],
-      ].map(async (args) => (await svc(["deployments", ...args], { env })).code),
-    );
-    expect(codes).toEqual([2, 2, 2, 4]);
+    for (const [expected, ...args] of [
+      [2, "wait", "0193"],
+      [2, "wait", randomUUID(), "--timeout", "2"],
+      [2, "watch", "--last", "101"],
+      [4, "wait", randomUUID(), "--project", randomUUID()],
+    ]) {
+      const { code } = await svcHere(["deployments", ...args.map(String)], { env });
+      expect([args, code]).toEqual([args, expected]);
+    }
   });
 });
 

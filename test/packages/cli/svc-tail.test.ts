@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
+import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -26,7 +27,6 @@ afterAll(async () => {
   delete process.env.RETRY_SCHEDULE;
   await service.stop();
   await receiver.close();
-  proxy.close();
 });
 beforeEach(async () => {
   const user = service.user();
@@ -51,6 +51,7 @@ interface FaultProxy {
 /** Starts a proxy in front of the service that rejects requests while a fault is set. */
 async function startFaultProxy(target: string): Promise<FaultProxy> {
   const codes = { 429: "rate_limited", 503: "service_unavailable", 401: "invalid_token" };
+  const proxy: FaultProxy = { url: "", mode: "pass", rejected: 0, close: () => server.close().closeAllConnections() };
   const server = http.createServer((request, response) => {
     if (proxy.mode === "pass") {
       const { method, headers, url = "" } = request;
@@ -68,8 +69,9 @@ async function startFaultProxy(target: string): Promise<FaultProxy> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, mode: "pass", rejected: 0, close: () => server.close().closeAllConnections() };
+  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  closeAfterFile(async () => proxy.close());
+  return proxy;
 }
 
 async function newWebhook(): Promise<string> {
@@ -77,12 +79,26 @@ async function newWebhook(): Promise<string> {
   return (await api.post(`/v1/projects/${projectId}/webhooks`, body)).body.data.id;
 }
 
-async function tailing(...args: string[]): Promise<Running> {
-  const env = { SVC_BASE_URL: proxy.url, SVC_API_KEY: token };
+const tailing = (...args: string[]): Promise<Running> => tailingAt(proxy.url, ...args);
+
+async function tailingAt(SVC_BASE_URL: string, ...args: string[]): Promise<Running> {
+  const env = { SVC_BASE_URL, SVC_API_KEY: token };
   const tail = startSvc(["deliveries", "tail", ...args], { env });
   running.push(tail);
   await eventually(() => expect(tail.stderr()).toContain("Following"));
   return tail;
+}
+
+/** Lets an attempt fail, and its retry too, once the attempt is shown. @returns when it is shown */
+function failTwice(status: number, body: string, isShown: () => void): Promise<void> {
+  const shown = eventually(isShown);
+  let attempts = 0;
+  receiver.respondWith(async (_, response) => {
+    attempts += 1;
+    if (attempts > 1) await shown;
+    response.writeHead(status).end(body);
+  });
+  return shown;
 }
 
 const records = (tail: Running) =>
@@ -98,12 +114,12 @@ test("prints each new delivery and each status change once, and exits with 0 on 
   const tail = await tailing("--json");
   await publish(eventOf(projectId));
   await eventually(() => expect(states(tail).at(-1)).toBe("succeeded 1"));
-  receiver.respondWith(500);
+  const firstIsShown = failTwice(500, "", () => expect(states(tail)).toContain("pending 1"));
   await publish(eventOf(projectId));
+  await firstIsShown;
   await eventually(() => expect(states(tail).at(-1)).toBe("failed 2"));
   const seen = records(tail).map(({ id, status, attempt_count }) => `${id} ${status} ${attempt_count}`);
   expect(new Set(seen).size).toBe(seen.length);
-  expect(states(tail)).toContain("pending 1");
   tail.child.kill("SIGINT");
   expect(await tail.ended).toMatchObject({ code: 0 });
 });
@@ -116,41 +132,48 @@ test("starts with the latest deliveries, --last at most, oldest first", async ()
   await eventually(async () => {
     for (const { status } of await list()) expect(status).toBe("succeeded");
   });
-  expect(records(await tailing("--json", "--last", "2")).map((record) => record.id)).toEqual(ids.sort().slice(2));
-  expect(records(await tailing("--json", "--last", "0"))).toEqual([]);
+  const last = async (count: string) => {
+    const tail = await tailing("--json", "--last", count);
+    tail.child.kill("SIGINT");
+    await tail.ended;
+    return records(tail).map((record) => record.id);
+  };
+  expect(await last("2")).toEqual(ids.sort().slice(2));
+  expect(await last("0")).toEqual([]);
 });
 
 test("without --json prints the result, the hint and the response of a failed attempt", async () => {
   await newWebhook();
-  receiver.respondWith((_, response) => response.writeHead(404).end("no such hook"));
   const tail = await tailing("--last", "0");
-  await publish(eventOf(projectId));
-  await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"));
-  expect(tail.stdout()).toMatch(
-    /failing .* attempt 1 {2}404 in \d+ ms {2}retry (?:in \d s|now)\n +→ The receiver returned 404.*\n +response: no such hook\n/,
+  const firstIsShown = failTwice(404, "no such hook", () =>
+    expect(tail.stdout()).toMatch(
+      /failing .* attempt 1 {2}404 in \d+ ms {2}retry (?:in \d s|now)\n +→ The receiver returned 404.*\n +response: no such hook\n/,
+    ),
   );
+  await publish(eventOf(projectId));
+  await firstIsShown;
+  await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"));
 });
 
-test.each(["429", "503", "hang up"] as const)(
-  "continues through %s, and prints the changes that happened meanwhile",
-  async (mode) => {
-    await newWebhook();
-    const tail = await tailing("--json");
-    proxy.mode = mode;
-    proxy.rejected = 0;
-    await eventually(() => expect(tail.stderr()).toContain("Retrying."));
-    await publish(eventOf(projectId));
-    await receiver.waitFor(1);
-    await eventually(() => expect(proxy.rejected).toBeGreaterThan(1));
-    proxy.mode = "pass";
-    await eventually(() => expect(states(tail)).toEqual(["succeeded 1"]));
-    expect(tail.stderr().match(/Retrying/g)).toHaveLength(1);
-    expect(tail.stderr()).toContain("The service is available again.");
+test("continues through 429, 503 and closed connections, and prints the changes that happened meanwhile", async () => {
+  await newWebhook();
+  const proxies = await Promise.all([1, 2, 3].map(() => startFaultProxy(service.baseUrl)));
+  const tails = await Promise.all(proxies.map(({ url }) => tailingAt(url, "--json")));
+  const stderrOfEach = () => tails.map((tail) => tail.stderr());
+  for (const [index, mode] of (["429", "503", "hang up"] as const).entries())
+    Object.assign(proxies[index] ?? {}, { mode });
+  await eventually(() => expect(stderrOfEach()).toEqual(tails.map(() => expect.stringContaining("Retrying."))));
+  await publish(eventOf(projectId));
+  await eventually(() => expect(Math.min(...proxies.map(({ rejected }) => rejected))).toBeGreaterThan(1));
+  for (const each of proxies) each.mode = "pass";
+  await eventually(() => expect(tails.map(states)).toEqual(tails.map(() => ["succeeded 1"])));
+  for (const tail of tails) {
     tail.child.kill("SIGINT");
-    expect(await tail.ended).toMatchObject({ code: 0 });
-  },
-  60_000,
-);
+    const { code, stderr } = await tail.ended;
+    expect({ code, retries: stderr.match(/Retrying/g) }).toEqual({ code: 0, retries: ["Retrying"] });
+    expect(stderr).toContain("The service is available again.");
+  }
+});
 
 test("exits with 3 when the credential is rejected, with 4 when the webhook was deleted", async () => {
   const id = await newWebhook();
