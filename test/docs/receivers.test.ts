@@ -755,7 +755,6 @@ for (const language of languages) {
       });
       expect(lines).toEqual(expected);
     },
-    120_000,
   );
 }
 

@@ -569,30 +569,26 @@ test("prints only the protocol to stdout, even with --debug, and exits when the 
 test.each([
   ["is unavailable", true],
   ["does not respond", false],
-])(
-  "offers all tools when the service %s at the start, after one request",
-  async (_, isUnavailable) => {
-    let requests = 0;
-    const stub = http.createServer((_, response) => {
-      requests += 1;
-      if (isUnavailable) response.writeHead(503, { "Retry-After": "1" }).end(unavailable);
-    });
-    await once(stub.listen(0, "127.0.0.1"), "listening");
-    const startedAt = performance.now();
-    const stubbed = await connectClient({
-      SVC_BASE_URL: `http://127.0.0.1:${(stub.address() as AddressInfo).port}`,
-      SVC_API_KEY: key,
-    });
-    // Clients wait for a start no longer than for a request, whose timeout is 35 seconds.
-    expect(performance.now() - startedAt).toBeLessThan(30_000);
-    expect((await stubbed.client.listTools()).tools).toHaveLength(allTools.length);
-    await stubbed.client.close();
-    stub.closeAllConnections();
-    stub.close();
-    expect(requests).toBe(1);
-  },
-  60_000,
-);
+])("offers all tools when the service %s at the start, after one request", async (_, isUnavailable) => {
+  let requests = 0;
+  const stub = http.createServer((_, response) => {
+    requests += 1;
+    if (isUnavailable) response.writeHead(503, { "Retry-After": "1" }).end(unavailable);
+  });
+  await once(stub.listen(0, "127.0.0.1"), "listening");
+  const startedAt = performance.now();
+  const stubbed = await connectClient({
+    SVC_BASE_URL: `http://127.0.0.1:${(stub.address() as AddressInfo).port}`,
+    SVC_API_KEY: key,
+  });
+  // Clients wait for a start no longer than for a request, whose timeout is 35 seconds.
+  expect(performance.now() - startedAt).toBeLessThan(30_000);
+  expect((await stubbed.client.listTools()).tools).toHaveLength(allTools.length);
+  await stubbed.client.close();
+  stub.closeAllConnections();
+  stub.close();
+  expect(requests).toBe(1);
+});
 
 const unavailable = JSON.stringify({ error: { code: "service_unavailable", message: "Busy.", request_id: "r-1" } });
 

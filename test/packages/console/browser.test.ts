@@ -16,7 +16,7 @@ import { webhookEventNames } from "../../../functions/deployments/webhook-event.
 import { tables } from "../../../functions/manifest/tables.ts";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
-import { eventually } from "../../support/eventually.ts";
+import { eventually, MAX_QUIET_MS } from "../../support/eventually.ts";
 import { freshDataDir, type LocalRun, startLocalRun } from "../../support/local-run.ts";
 import { needs } from "../../support/optional-program.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -33,8 +33,8 @@ const inChromium = needs({ name: "Chromium (or CHROMIUM_PATH)", isInstalled: exe
 const OIDC_ISSUERS = JSON.stringify([{ name: "github", audience: "deployments" }]);
 
 const VIEWPORT = { width: 1280, height: 860 };
-/** Upper bound for one condition in the page. Large, for machines that are busy. */
-const DEADLINE_MS = 60_000;
+/** Upper bound for one condition in the page: it may depend on a delivery. */
+const DEADLINE_MS = MAX_QUIET_MS;
 
 let run: LocalRun;
 let dataDir: string;
