@@ -253,7 +253,6 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   const circuit = checkCircuit(webhook, new Date());
   visit.isCircuitOpen ||= circuit.kind === "open";
   const isProbe = circuit.kind === "open" && !isAsked;
-  // While the circuit is open, only the oldest row is sent, when the next probe is due. After a success the others follow.
   if (isProbe && !(await claimProbe(webhook, circuit, row.id))) {
     visit.isStopped = true;
     return;
@@ -278,7 +277,10 @@ async function endLeftover(visit: LineVisit, { line, entry, written_at }: Place)
 
 type OpenCircuit = Extract<ReturnType<typeof checkCircuit>, { kind: "open" }>;
 
-/** @returns false when the next probe is not due, or another process has claimed it */
+/**
+ * While the circuit is open, only the oldest row is sent, when the next probe is due. After a success the others follow.
+ * @returns false when it is not due, or another process has claimed it
+ */
 const claimProbe = async (webhook: Webhook, { probeAt, nextProbeAt }: OpenCircuit, deliveryId: string) =>
   probeAt <= new Date() && (await receiverState.claimProbe(webhook, nextProbeAt, deliveryId));
 
