@@ -45,7 +45,7 @@ const MAX_CALL_SECONDS = 60;
 
 /**
  * Runs a step while no other snapshot is applied to the same projects. The earlier of two at once would remove what the later
- * one has just found as it should be, and leaves without a new version.
+ * one has just found as it should be, and leaves without a new version: that would be a write for each membership, every night.
  * @throws ApiError `conflict` when another snapshot is being applied to some of these projects
  */
 export async function whileAlone<Result>(
