@@ -235,7 +235,7 @@ export const workers = [
     file: "api-keys/import",
     settings: ["permissions", "importedKeys"],
     trigger: { kind: "invoke" },
-    // A thousand keys, of which those of one user are written one after the other.
+    // A thousand keys, in transactions of 16, one after the other.
     timeoutSeconds: 55,
     memoryMb: 512,
     uses: {
@@ -266,7 +266,7 @@ export const workers = [
   {
     file: "webhooks/import",
     trigger: { kind: "invoke" },
-    // A thousand webhooks, of which those of one project are stored one after the other.
+    // A thousand webhooks, of as many projects.
     timeoutSeconds: 55,
     memoryMb: 512,
     uses: {
