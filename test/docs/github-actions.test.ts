@@ -674,7 +674,8 @@ describe("deploy.yml", () => {
     expect(stackName({ name: "prod" })).toBe("deployment-webhooks-prod");
   });
 
-  /* The guard, on real output of `cdk diff`. Each run of the CLI takes seconds, so one diff shows all changes. */
+  /* The guard, on real output of `cdk diff`. Each run of the CLI takes seconds, so one diff shows all changes, and one
+   without changes is a copy of its output. */
 
   /** Synthesizes a stack, changed in every way that the guard stops at, and in ways that it accepts. */
   function synth(name: string, isChanged: boolean): string {
@@ -761,7 +762,8 @@ describe("deploy.yml", () => {
     });
 
     test("accepts a diff without changes", async () => {
-      expect(await guard(await diffTo(before))).toEqual({ code: 0, output: "" });
+      const unchanged = "Stack Stack\nThere were no differences\n\n\n✨  Number of stacks with differences: 0\n\n";
+      expect(await guard(unchanged)).toEqual({ code: 0, output: "" });
     });
   });
 
