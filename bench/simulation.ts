@@ -199,19 +199,22 @@ export function simulate(scenario: Scenario): Outcome {
     }
   }
 
-  /** One worker per webhook sends what waits in its line, several at once. */
+  /** One worker per webhook sends what waits in its line: one at a time to a receiver that fails until it accepts one, otherwise several. */
   function visit(webhook: SlowWebhook, done: () => void): void {
     const until = timeline.now + VISIT_MS;
     let inFlight = 0;
     let failures = 0;
+    let severalAtOnce = false;
     const next = () => {
       const isStopped = timeline.now >= until || failures >= MAX_FAILURES || isOpen(webhook);
-      while (!isStopped && inFlight < AT_ONCE) {
+      severalAtOnce ||= webhook.failingSince === undefined;
+      while (!isStopped && inFlight < (severalAtOnce ? AT_ONCE : 1)) {
         const message = webhook.line.shift();
         if (!message) break;
         inFlight += 1;
         request(webhook, message, (isSuccess) => {
           inFlight -= 1;
+          severalAtOnce ||= isSuccess;
           failures = isSuccess ? 0 : failures + 1;
           next();
         });

@@ -12,9 +12,8 @@ interface Group<Item> {
 
 /** For this long a message is young: it uses the processor, and does not only wait for a receiver. */
 const YOUNG_MS = 100;
-/** Places for young messages, and how many of them a group may have, a full batch: a burst does not occupy the processor. */
+/** Places for young messages. */
 const YOUNG_PLACES = 48;
-const YOUNG_PLACES_OF_GROUP = 10;
 
 /** A message that has a place. */
 export interface Taken<Item> {
@@ -25,21 +24,26 @@ export interface Taken<Item> {
 
 /**
  * Places for messages in flight. A group may have as many places as are free: one busy group gets half of them, two get a
- * third each, and a group without any finds one at once. Among young messages a group may have ten. The group with the fewest
- * places is next.
+ * third each, and a group without any finds one at once. Of young messages a group may have only a few, so that a burst does
+ * not occupy the processor. The group with the fewest places is next.
  */
 export class FairPlaces<Item> {
   /** Called when a message is no longer young, so that others may start. */
   onFree: () => void = () => {};
   readonly #groups = new Map<string, Group<Item>>();
   readonly #places: number;
+  readonly #youngOfGroup: number;
   #waiting = 0;
   #inFlight = 0;
   #young = 0;
 
-  /** @param places max messages in flight */
-  constructor(places: number) {
+  /**
+   * @param places max messages in flight
+   * @param youngOfGroup max young messages of a group
+   */
+  constructor(places: number, youngOfGroup: number) {
     this.#places = places;
+    this.#youngOfGroup = youngOfGroup;
   }
 
   /** Number of messages without a place. */
@@ -72,7 +76,7 @@ export class FairPlaces<Item> {
     let best: { name: string; group: Group<Item> } | undefined;
     for (const [name, group] of this.#groups) {
       const mayStart =
-        group.waiting.length > 0 && group.inFlight < free && group.young < Math.min(freeYoung, YOUNG_PLACES_OF_GROUP);
+        group.waiting.length > 0 && group.inFlight < free && group.young < Math.min(freeYoung, this.#youngOfGroup);
       if (mayStart && (!best || group.inFlight < best.group.inFlight)) best = { name, group };
     }
     return best;

@@ -152,7 +152,7 @@ test("a delivery whose receiver hangs does not delay the others", async () => {
   await eventually(() => expect(sent).toContain("hangs"));
 });
 
-test("a busy project has at most half of the places, in batches of up to ten, and another one is called at once", async () => {
+test("a busy project has at most half of the places, in batches of up to seven, and another one is called at once", async () => {
   const of = (project_id: string, number: number) => JSON.stringify({ project_id, number });
   await Promise.all(Array.from({ length: 210 }, (_, index) => send("deliveries", of("busy", index))));
   let release = () => {};
@@ -166,7 +166,7 @@ test("a busy project has at most half of the places, in batches of up to ten, an
   };
   await start(3600, 10);
   await eventually(() => expect(batches.flat()).toHaveLength(200));
-  expect(Math.max(...batches.map((batch) => batch.length))).toBe(10);
+  expect(Math.max(...batches.map((batch) => batch.length))).toBe(7);
   await send("deliveries", of("quiet", 0));
   await eventually(() => expect(batches.flat()).toContain(of("quiet", 0)));
   expect(batches.flat()).toHaveLength(201);

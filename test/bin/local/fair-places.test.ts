@@ -27,7 +27,7 @@ function takeAll(places: FairPlaces<string>): Taken<string>[] {
 const countOf = (taken: Taken<string>[], group: string) => taken.filter(({ item }) => item === group).length;
 
 test("one busy group gets half of the places, two get a third each, and another group finds one at once", () => {
-  const places = new FairPlaces<string>(90);
+  const places = new FairPlaces<string>(90, 7);
   fill(places, "a", 1_000);
   const ofOne = takeAll(places);
   expect(countOf(ofOne, "a")).toBe(45);
@@ -39,30 +39,30 @@ test("one busy group gets half of the places, two get a third each, and another 
 });
 
 test("the group with the fewest places is next, and its messages keep their order", () => {
-  const places = new FairPlaces<number>(100);
+  const places = new FairPlaces<number>(100, 7);
   for (const item of [1, 2, 3]) places.add("a", item);
   for (const item of [11, 12]) places.add("b", item);
   expect(places.take(10).map(({ item }) => item)).toEqual([1, 11, 2, 12, 3]);
 });
 
-test("a burst of one group takes ten places of young messages until they age, then others start", () => {
-  const places = new FairPlaces<string>(1_000);
+test("a burst of one group takes a few places of young messages until they age, then others start", () => {
+  const places = new FairPlaces<string>(1_000, 7);
   let isFree = false;
   places.onFree = () => {
     isFree = true;
   };
   fill(places, "burst", 500);
-  expect(places.take(500)).toHaveLength(10);
+  expect(places.take(500)).toHaveLength(7);
   fill(places, "quiet", 5);
   expect(countOf(places.take(500), "quiet")).toBe(5);
   expect(isFree).toBe(false);
   jest.advanceTimersByTime(100);
   expect(isFree).toBe(true);
-  expect(places.take(500)).toHaveLength(10);
+  expect(places.take(500)).toHaveLength(7);
 });
 
 test("a place that is released is free again", () => {
-  const places = new FairPlaces<string>(2);
+  const places = new FairPlaces<string>(2, 7);
   fill(places, "a", 3);
   const [first] = places.take(5);
   expect(places.take(5)).toEqual([]);
