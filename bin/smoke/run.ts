@@ -169,7 +169,7 @@ async function outcomeOf(check: Check, context: CheckContext, whenInterrupted: V
     }
     if (error instanceof CheckWarning) return outcome("warn", message);
     if (error instanceof CheckInterrupted) return outcome(whenInterrupted, message);
-    // What AWS answers is the answer to the question that the check asks.
+    // A call to AWS that fails is a finding about the stage, not a bug here.
     if (error instanceof CheckFailed || error instanceof AwsError) return outcome("FAIL", message);
     // A bug in the smoke test itself. It is caught here so that the cleanup still runs.
     return outcome("FAIL", `this is a bug in the smoke test: ${(error as Error).stack ?? message}`);

@@ -159,7 +159,7 @@ export class Verifier {
   /** Asks the service about one credential. In a batch, one that cannot be checked would fail the others. */
   async #ask(key: string, entry: { project_id: string | undefined }, askedAt: Moment): Promise<Verification> {
     const followedBefore = this.#followedAt;
-    const { results } = await this.#call(this.#options.verifyFunction, { credentials: [entry] }, isAnswer);
+    const { results } = await this.#call(this.#options.verifyFunction, { credentials: [entry] }, isVerifyOutput);
     const [result] = results;
     // Callers share it.
     for (const value of [result, ...Object.values(result)]) Object.freeze(value);
@@ -220,14 +220,14 @@ export class Verifier {
   }
 
   /** @throws VerificationUnavailableError when the function fails, takes too long or returns something else */
-  async #call<Answer>(functionName: string, input: object, isExpected: (answer: unknown) => answer is Answer) {
+  async #call<Output>(functionName: string, input: object, isExpected: (output: unknown) => output is Output) {
     const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
     try {
       const invoked = this.#options.invoke(functionName, JSON.stringify(input), signal);
       const { FunctionError, Payload } = await Promise.race([invoked, rejectionBy(signal)]);
-      const answer: unknown = JSON.parse(new TextDecoder().decode(Payload));
-      if (FunctionError !== undefined || !isExpected(answer)) throw new Error(`It returned ${JSON.stringify(answer)}.`);
-      return answer;
+      const output: unknown = JSON.parse(new TextDecoder().decode(Payload));
+      if (FunctionError !== undefined || !isExpected(output)) throw new Error(`It returned ${JSON.stringify(output)}.`);
+      return output;
     } catch (cause) {
       throw new VerificationUnavailableError(`${functionName} did not respond. ${cause}`, { cause });
     }
@@ -251,12 +251,12 @@ const rejectionBy = (signal: AbortSignal): Promise<never> =>
 const isText = (value: unknown): value is string => typeof value === "string";
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-interface Answer {
+interface VerifyOutput {
   results: [Verification];
 }
 
-function isAnswer(answer: unknown): answer is Answer {
-  const [result] = isRecord(answer) && Array.isArray(answer.results) ? answer.results : [];
+function isVerifyOutput(output: unknown): output is VerifyOutput {
+  const [result] = isRecord(output) && Array.isArray(output.results) ? output.results : [];
   if (!isRecord(result)) return false;
   return result.valid === true ? isText(result.user_id) : result.valid === false && isText(result.code);
 }
