@@ -15,7 +15,7 @@ import { endpointRows } from "../functions/manifest/function-rows.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { upsertMember } from "../functions/projects/member-store.ts";
 import { bundleFolder } from "../lib/names.ts";
-import { eventOf, givenWebhook, newDelivery, sqsEvent } from "../test/support/deliveries.ts";
+import { eventOf, givenWebhook, newDelivery, sqsEvent, workCall } from "../test/support/deliveries.ts";
 import { freshResources } from "../test/support/resources.ts";
 import { validBodyOf } from "../test/support/valid-bodies.ts";
 import { withStarted } from "./child.ts";
@@ -101,22 +101,42 @@ async function casesOf(outdir: string, receiverUrl: string): Promise<Record<stri
     body: validBodyOf(row) ?? null,
     requestContext: { requestId: "bench", domainName: "localhost", path: "/", authorizer },
   });
-  const attempt = () => ({ kind: "first", delivery: newDelivery(webhook) });
-  const messages = { events: () => eventOf(project_id), deliveries: attempt, slowDeliveries: attempt };
+  const messages = {
+    events: () => eventOf(project_id),
+    deliveries: () => ({ kind: "first", delivery: newDelivery(webhook) }),
+    slowDeliveries: () => workCall(webhook),
+  };
+  const now = new Date().toISOString();
+  const member = { user_id, project_id, name: "Bench" };
   const invocations: Record<string, object> = {
     "auth/authorizer": {
       methodArn: "arn:aws:execute-api:us-east-1:000000000000:api/local/GET/v1/projects",
       multiValueHeaders: { Authorization: [`Bearer ${key}`] },
       requestContext: { requestId: "bench" },
     },
-    "projects/upsert-member": { user_id, project_id, name: "Bench" },
+    "credentials/verify": { credentials: [{ token: key }] },
+    "credentials/revocations": { after: now },
+    "projects/upsert-member": member,
+    "projects/remove-member": { user_id: randomUUID(), project_id },
+    "projects/sync-members": { version: now, members: [{ ...member, role: "admin" }] },
     "projects/suspend": { project_id, suspended: false },
     "api-keys/revoke-all": { user_id: randomUUID() },
     "api-keys/provision": { user_id, name: "bench" },
-    "deliveries/replay": { project_id, since: new Date().toISOString() },
+    "api-keys/import": {
+      keys: [{ hash: "ab".repeat(32), user_id, name: "bench", key_prefix: "bench_1", created_at: now }],
+    },
+    "webhooks/import": {
+      webhooks: [{ project_id, url: receiverUrl, events: ["deploy.started"], secret: `whsec_${"a".repeat(32)}` }],
+    },
+    "deliveries/replay": { project_id, since: now },
   };
-  const eventOfWorker = ({ file, trigger }: WorkerRow) =>
-    trigger.kind === "queue" ? sqsEvent(messages[trigger.queue]()) : (invocations[file] ?? { user_id, project_id });
+  const eventOfWorker = ({ file, trigger }: WorkerRow) => {
+    if (trigger.kind === "queue") return sqsEvent(messages[trigger.queue]());
+    if (trigger.kind === "everyMinutes") return {};
+    const event = invocations[file];
+    assert.ok(event, `bench/cold.ts has no event for ${file}`);
+    return event;
+  };
   const caseOf = (file: string, event: () => object): [string, Case] => [
     file,
     { bundle: join(outdir, bundleFolder(file), "index.js"), event },
@@ -136,6 +156,7 @@ export function cold(rounds: Rounds, isIncluded: (file: string) => boolean = () 
     const { origin } = await start(startEngines());
     await freshResources();
     process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    process.env.IMPORTED_KEYS = '[{"prefix":"bench_","hash":"sha256"}]';
     await bundleFunctions({ outdir });
     const cases = Object.entries(await casesOf(outdir, `${origin}/ok`)).filter(
       ([name]) => name === FLOOR || isIncluded(name),
