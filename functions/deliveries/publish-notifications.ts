@@ -19,7 +19,7 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { planDelivery, storeWaiting } from "./plan-delivery.ts";
 
 /** Owners of one shard whose notifications are published at the same time. */
-const PARALLEL_OWNERS = 4;
+const PARALLEL_OWNERS = 8;
 /** Upper bound on the owners of one shard that a run serves: more than it has time for. */
 const MAX_OWNERS = 5_000;
 /** Nothing is begun when this much time or less is left. */

@@ -96,7 +96,7 @@ export type Notification = NotificationInput & {
 };
 
 /** Partitions of the index. Each is read once a minute. */
-export const NOTIFICATION_SHARDS = 8;
+export const NOTIFICATION_SHARDS = 4;
 
 /**
  * Returns the project or the user that a notification is about. Their reminders are an owner of their own: thousands of keys

@@ -5,7 +5,7 @@ import { joined, pagesOf, readItem, readItems, readMany, transactIf, updateIf } 
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { changing, when } from "../platform/expression.ts";
-import { allEnded, inBatches, inParallel } from "../platform/parallel.ts";
+import { inBatches, inParallel } from "../platform/parallel.ts";
 import { randomId } from "../platform/random-id.ts";
 import { addSeconds } from "../platform/time.ts";
 import { invalidField } from "../schema/input.ts";
@@ -73,18 +73,19 @@ export const appliedAfter = (version: string): Promise<ProjectRange[]> =>
   // `$` follows the `#` of an entry.
   readItems("memberVersions", when`#shard = ${APPLIED} AND #member > ${`${version}$`}`);
 
+/** Shards read at once: each has pages of up to 1 MB in memory, and a cold start sends as many requests before its first response. */
+const PARALLEL_SHARDS = 2;
+
 /** Returns the versions of all memberships in a range that the platform has reported, by name. Strongly consistent. */
 export async function versionsIn({ after, until }: ProjectRange): Promise<Map<string, MemberVersion>> {
   // `$` follows the `#` of a name.
   const [first, last] = [after === undefined ? "0" : `${after}$`, until === undefined ? "g" : `${until}$`];
-  const found = await allEnded(
-    shards.map(async (shard) => {
-      const key = when`#shard = ${shard} AND #member BETWEEN ${first} AND ${last}`;
-      const versions: MemberVersion[] = [];
-      for await (const page of pagesOf<MemberVersion>("memberVersions", key)) versions.push(...page);
-      return versions;
-    }),
-  );
+  const found = await inParallel(shards, PARALLEL_SHARDS, async (shard) => {
+    const key = when`#shard = ${shard} AND #member BETWEEN ${first} AND ${last}`;
+    const versions: MemberVersion[] = [];
+    for await (const page of pagesOf<MemberVersion>("memberVersions", key)) versions.push(...page);
+    return versions;
+  });
   return new Map(found.flat().map((each) => [each.member, each]));
 }
 
