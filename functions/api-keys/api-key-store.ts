@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
@@ -27,6 +28,7 @@ import { allOf, changing, isAsRead, onlyIf, selecting, when } from "../platform/
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import {
+  API_KEY_RANDOM_BYTES,
   type ApiKey,
   isReplaced,
   type KeyEntry,
@@ -282,19 +284,18 @@ export async function rename(user_id: string, id: string, name: string, by: Acto
  * Replaces the secret of a key. After this returns, the new one is accepted, and each previous one until its end: at most
  * three, of which the oldest ends at once when a fourth is added.
  * @param overlapSeconds for the replaced secret; 0 ends it and all previous ones in the same transaction
- * @param random as for `rollApiKey`
  * @throws ApiError `not_found` when the user has no key with this id, `conflict` when it has expired
  */
 export async function roll(
   user_id: string,
   id: string,
-  { overlapSeconds, now, random }: { overlapSeconds: number; now: Date; random: Buffer },
+  { overlapSeconds, now }: { overlapSeconds: number; now: Date },
   by: Actor = platform,
 ): Promise<ReturnType<typeof rollApiKey>> {
   return changeKey(user_id, id, async (entry) => {
     const current = await findByHash(entry.key_hash);
     if (!current) return undefined;
-    const rolled = rollApiKey(current, now, random);
+    const rolled = rollApiKey(current, now, randomBytes(API_KEY_RANDOM_BYTES));
     const { kept, removed } = secretsAfterRoll(entry, now, overlapSeconds);
     const replaced = kept.find(({ key_hash }) => key_hash === current.key_hash);
     // The new record is a copy. A rename in between must not be lost.

@@ -1,7 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { API_KEY_RANDOM_BYTES, toCreated } from "./api-key.ts";
+import { toCreated } from "./api-key.ts";
 import { rollInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
@@ -11,10 +10,8 @@ import * as apiKeys from "./api-key-store.ts";
  */
 export const handler = defineEndpoint(endpoints.rollApiKey, {
   input: rollInput,
-  async run({ params, input: { overlap_seconds }, identity, actor, now }) {
-    const random = randomBytes(API_KEY_RANDOM_BYTES);
-    const roll = { overlapSeconds: overlap_seconds, now, random };
-    const rolled = await apiKeys.roll(identity.userId, params.id, roll, actor);
-    return ok(toCreated(rolled.apiKey, rolled.key));
+  async run({ params, input: { overlap_seconds: overlapSeconds }, identity, actor, now }) {
+    const { apiKey, key } = await apiKeys.roll(identity.userId, params.id, { overlapSeconds, now }, actor);
+    return ok(toCreated(apiKey, key));
   },
 });

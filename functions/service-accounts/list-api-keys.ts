@@ -1,4 +1,3 @@
-import { serviceAccountUserId } from "../access/identity.ts";
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { toListItem } from "../api-keys/api-key.ts";
 import { listQuery } from "../api-keys/api-key-input.ts";
@@ -10,10 +9,9 @@ import * as serviceAccounts from "./service-account-store.ts";
 /** Lists the API keys of a service account, oldest first. */
 export const handler = defineEndpoint(endpoints.listServiceAccountApiKeys, {
   query: listQuery,
-  async run({ params: { project_id, service_account_id }, query, now }) {
-    await serviceAccounts.requireAccount(project_id, service_account_id);
-    const userId = serviceAccountUserId(service_account_id);
-    const keys = await meteredReads(project_id, now, (reads) => apiKeys.list(reads, userId, now));
+  async run({ params, query, now }) {
+    const owner = await serviceAccounts.keyOwner(params);
+    const keys = await meteredReads(params.project_id, now, (reads) => apiKeys.list(reads, owner, now));
     return ok(keys.map((apiKey) => toListItem(apiKey, query.include)));
   },
 });

@@ -1,6 +1,4 @@
-import { randomBytes } from "node:crypto";
-import { serviceAccountUserId } from "../access/identity.ts";
-import { API_KEY_RANDOM_BYTES, toCreated } from "../api-keys/api-key.ts";
+import { toCreated } from "../api-keys/api-key.ts";
 import { rollInput } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
@@ -13,11 +11,9 @@ import * as serviceAccounts from "./service-account-store.ts";
  */
 export const handler = defineEndpoint(endpoints.rollServiceAccountApiKey, {
   input: rollInput,
-  async run({ params: { project_id, service_account_id, id }, input: { overlap_seconds }, actor, now }) {
-    await serviceAccounts.requireAccount(project_id, service_account_id);
-    const random = randomBytes(API_KEY_RANDOM_BYTES);
-    const roll = { overlapSeconds: overlap_seconds, now, random };
-    const rolled = await apiKeys.roll(serviceAccountUserId(service_account_id), id, roll, actor);
-    return ok(toCreated(rolled.apiKey, rolled.key));
+  async run({ params, input: { overlap_seconds: overlapSeconds }, actor, now }) {
+    const owner = await serviceAccounts.keyOwner(params);
+    const { apiKey, key } = await apiKeys.roll(owner, params.id, { overlapSeconds, now }, actor);
+    return ok(toCreated(apiKey, key));
   },
 });

@@ -62,8 +62,16 @@ export const list = (projectId: string): Promise<ServiceAccount[]> =>
 
 const notFound = (cause?: unknown) => new ApiError("not_found", "No service account with this id exists.", { cause });
 
-/** @throws ApiError `not_found` when the project has no service account with this id */
-export async function requireAccount(projectId: string, id: string): Promise<void> {
+/**
+ * Returns the user id that owns the keys of a service account.
+ * @throws ApiError `not_found` when the project has no service account with this id
+ */
+export async function keyOwner(account: { project_id: string; service_account_id: string }): Promise<string> {
+  await requireAccount(account.project_id, account.service_account_id);
+  return serviceAccountUserId(account.service_account_id);
+}
+
+async function requireAccount(projectId: string, id: string): Promise<void> {
   if (!(await readItem(accountKey(projectId, id)))) throw notFound();
 }
 

@@ -1,4 +1,3 @@
-import { serviceAccountUserId } from "../access/identity.ts";
 import { toListItem } from "../api-keys/api-key.ts";
 import { renameInput } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
@@ -9,8 +8,8 @@ import * as serviceAccounts from "./service-account-store.ts";
 /** Renames an API key of a service account. */
 export const handler = defineEndpoint(endpoints.updateServiceAccountApiKey, {
   input: renameInput,
-  async run({ params: { project_id, service_account_id, id }, input, actor }) {
-    await serviceAccounts.requireAccount(project_id, service_account_id);
-    return ok(toListItem(await apiKeys.rename(serviceAccountUserId(service_account_id), id, input.name, actor)));
+  async run({ params, input, actor }) {
+    const owner = await serviceAccounts.keyOwner(params);
+    return ok(toListItem(await apiKeys.rename(owner, params.id, input.name, actor)));
   },
 });
