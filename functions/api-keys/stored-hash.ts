@@ -1,8 +1,7 @@
 import { createHmac } from "node:crypto";
-import { secretVersions } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
-import { log } from "../platform/log.ts";
+import { secretCache } from "../platform/secret-cache.ts";
 import { API_KEY_PREFIX, hashApiKey, isApiKey } from "./api-key.ts";
 import { kindOfKey } from "./imported-keys.ts";
 
@@ -22,33 +21,13 @@ export async function storedHashOf(text: string): Promise<string | undefined> {
         .digest("hex");
 }
 
-const CACHE_TTL_MS = 5 * 60_000;
-let read: { arn: string; pepper: Promise<string>; at: number } | undefined;
+const pepperOf = secretCache("pepper", ({ current }, arn) => {
+  if (current) return current;
+  throw new SettingError(`The secret ${arn} has no value. Store the pepper of the imported keys in it.`);
+});
 
-/**
- * Returns the pepper: the setting IMPORTED_KEYS_PEPPER in a local run, a secret in Secrets Manager on AWS, cached for five
- * minutes, so that a correction applies in all processes.
- */
+/** Returns the pepper: the setting IMPORTED_KEYS_PEPPER in a local run, a secret in Secrets Manager on AWS. */
 async function pepper(): Promise<string> {
   const arn = settings.importedKeysPepperArn();
-  if (arn === undefined) return settings.importedKeysPepper();
-  const cached = read?.arn === arn ? read : undefined;
-  if (cached && Date.now() - cached.at < CACHE_TTL_MS) return cached.pepper;
-  const pepper = readPepper(arn).catch((error: unknown) => {
-    if (cached === undefined) {
-      read = undefined;
-      throw error;
-    }
-    // Serve the stale pepper if the refresh fails.
-    log.error("pepper could not be refreshed", error);
-    return cached.pepper;
-  });
-  read = { arn, pepper, at: Date.now() };
-  return pepper;
-}
-
-async function readPepper(arn: string): Promise<string> {
-  const { current } = await secretVersions(arn);
-  if (!current) throw new SettingError(`The secret ${arn} has no value. Store the pepper of the imported keys in it.`);
-  return current;
+  return arn === undefined ? settings.importedKeysPepper() : pepperOf.get(arn, new Date());
 }

@@ -83,9 +83,16 @@ test("a pepper that is replaced is used five minutes later, and the one before i
   jest.useRealTimers();
 });
 
-test("a pepper that cannot be read is an error, and is read again for the next key", async () => {
+test("a pepper that cannot be read is an error, and is read again five seconds later", async () => {
   process.env.IMPORTED_KEYS_PEPPER_ARN = arnOf("later");
-  await expect(storedHashOf("old_x")).rejects.toThrow("has no value. Store the pepper of the imported keys in it.");
+  const { advance } = fakeDate();
+  const missing = "has no value. Store the pepper of the imported keys in it.";
+  await expect(storedHashOf("old_x")).rejects.toThrow(missing);
   values.set(arnOf("later"), "stored");
+  advance(4);
+  await expect(storedHashOf("old_x")).rejects.toThrow(missing);
+  expect(requests.toSorted()).toEqual(["AWSCURRENT", "AWSPREVIOUS"]);
+  advance(1);
   expect(await storedHashOf("old_x")).toBe(hmac("stored", "old_x"));
+  jest.useRealTimers();
 });
