@@ -11,7 +11,7 @@ import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
 import { type Operation, operations, tags } from "./operations.ts";
 import { errorResponseSchema } from "./responses/fields.ts";
-import { webhookEventDescriptions, webhookPayloadSchemas } from "./responses/payload.ts";
+import { webhookEventMeanings, webhookPayloadSchemas } from "./responses/payload.ts";
 import {
   componentSchemas,
   descriptionsOf,
@@ -363,7 +363,7 @@ function webhookOf(name: WebhookEventName): Json {
   return {
     operationId: `on${pascalCase(name)}`,
     tags: ["Events"],
-    summary: `${name}: ${webhookEventDescriptions[name]}`,
+    summary: `${name}: ${webhookEventMeanings[name]}`,
     description: deliveryDescription,
     security: [],
     parameters: receiverHeaders.map(({ name: header, required = true, ...rest }) => ({

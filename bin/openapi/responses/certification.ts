@@ -3,20 +3,22 @@ import type { CertificationStatus } from "../../../functions/certifications/cert
 import type { CheckName, Expectation, toResponse } from "../../../functions/certifications/certification-presenter.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
-import { failureMeanings } from "./webhook.ts";
+import { deliveryErrorMeanings } from "./webhook.ts";
 
 type ShownCertification = ReturnType<typeof toResponse>;
 
+export const certificationCheckMeanings: Record<CheckName, string> = {
+  valid: "a valid delivery",
+  repeated: "the same delivery again, with the same id",
+  unusual_body: "a valid delivery whose JSON has unusual spacing and an é",
+  forged_signature: "a request with both signatures made with another secret",
+  stale_timestamp: "a request with a timestamp an hour old, and correct signatures",
+  cut_body: "a request with half of the body, and the signatures of the complete body",
+  response_time: "the time of the slowest response",
+};
+
 const checkSchema = z.strictObject({
-  check: oneOf<CheckName>("What was checked.", {
-    valid: "a valid delivery",
-    repeated: "the same delivery again, with the same id",
-    unusual_body: "a valid delivery whose JSON has unusual spacing and an é",
-    forged_signature: "a request with both signatures made with another secret",
-    stale_timestamp: "a request with a timestamp an hour old, and correct signatures",
-    cut_body: "a request with half of the body, and the signatures of the complete body",
-    response_time: "the time of the slowest response",
-  }),
+  check: oneOf<CheckName>("What was checked.", certificationCheckMeanings),
   expected: oneOf<Expectation>("The response that passes.", {
     "2xx": "a status from 200 to 299",
     "4xx": "a status from 400 to 499, except 408 and 429",
@@ -26,7 +28,7 @@ const checkSchema = z.strictObject({
   error_code: z.nullable(
     oneOf<FailureCode>(
       "Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.",
-      failureMeanings,
+      deliveryErrorMeanings,
     ),
   ),
   duration_ms: z.nullable(

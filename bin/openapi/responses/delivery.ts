@@ -6,7 +6,7 @@ import type { WaitingFor } from "../../../functions/deliveries/waiting.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
 import { webhookEventNameSchema, webhookPayloadSchema } from "./payload.ts";
-import { failureMeanings } from "./webhook.ts";
+import { deliveryErrorMeanings } from "./webhook.ts";
 
 /** The result of an attempt, also in lists. */
 const result = {
@@ -15,7 +15,7 @@ const result = {
     .number()
     .check(z.minimum(0), z.describe("Milliseconds from resolving the host name to the last byte read.")),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
-  error_code: z.nullable(oneOf<FailureCode>("Why the attempt failed; null for a success.", failureMeanings)),
+  error_code: z.nullable(oneOf<FailureCode>("Why the attempt failed; null for a success.", deliveryErrorMeanings)),
   hint: z.nullable(text("One sentence on how to fix the receiver; null for a success.")),
 };
 

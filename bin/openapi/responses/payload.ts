@@ -5,25 +5,25 @@ import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fie
 
 /* Schemas of the payload that is sent to receivers, one for each event. */
 
-export const eventDescriptions: Record<EventName, string> = {
+export const eventMeanings: Record<EventName, string> = {
   "deploy.started": "a build has started",
   "deploy.succeeded": "the deployment is live and healthy",
   "deploy.failed": "the build or a health check failed",
 };
 
-export const eventNameSchema = oneOf<EventName>("Name of the deployment event.", eventDescriptions);
+export const eventNameSchema = oneOf<EventName>("Name of the deployment event.", eventMeanings);
 
-export const healthEventDescriptions: Record<HealthEventName, string> = {
+export const healthEventMeanings: Record<HealthEventName, string> = {
   "webhook.failing": "another webhook of the project has been failing for 30 minutes",
   "webhook.disabled": "another webhook of the project was disabled",
 };
 
-export const webhookEventDescriptions: Record<WebhookEventName, string> = {
-  ...eventDescriptions,
-  ...healthEventDescriptions,
+export const webhookEventMeanings: Record<WebhookEventName, string> = {
+  ...eventMeanings,
+  ...healthEventMeanings,
 };
 
-export const webhookEventNameSchema = oneOf<WebhookEventName>("Name of the event.", webhookEventDescriptions);
+export const webhookEventNameSchema = oneOf<WebhookEventName>("Name of the event.", webhookEventMeanings);
 
 type Payload = Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
 

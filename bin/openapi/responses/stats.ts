@@ -7,7 +7,7 @@ import {
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { count, type FieldsOf, flag, instant, oneOf } from "./fields.ts";
 import { webhookEventNameSchema } from "./payload.ts";
-import { failureMeanings } from "./webhook.ts";
+import { deliveryErrorMeanings } from "./webhook.ts";
 
 type Stats = ReturnType<typeof statsOf>;
 
@@ -64,7 +64,7 @@ export const statsSchema = z.strictObject({
   by_error: z
     .array(
       z.strictObject({
-        error_code: oneOf<FailureCode>("Why the attempts failed.", failureMeanings),
+        error_code: oneOf<FailureCode>("Why the attempts failed.", deliveryErrorMeanings),
         attempts: counts.attempts,
       } satisfies FieldsOf<Stats["by_error"][number]>),
     )

@@ -38,7 +38,7 @@ const base = {
 const secret = text("Secret that signs every delivery. Returned only once.", { pattern: "^whsec_[0-9a-f]{64}$" });
 
 /** The meanings of the failure codes, also of the attempts of deliveries. */
-export const failureMeanings: Record<FailureCode, string> = {
+export const deliveryErrorMeanings: Record<FailureCode, string> = {
   http_status: "the receiver returned a status other than 2xx",
   timeout: "no complete response within 15 seconds",
   dns_error: "the host name does not resolve",
@@ -73,7 +73,7 @@ export const healthSchema = z
     last_error: z
       .nullable(
         z.strictObject({
-          error_code: oneOf<FailureCode>("Why the attempt failed.", failureMeanings),
+          error_code: oneOf<FailureCode>("Why the attempt failed.", deliveryErrorMeanings),
           hint: text("One sentence on how to fix the receiver."),
         }),
       )

@@ -41,3 +41,43 @@ export const workflowPermissions = [
   "deliveries:write",
   "events:read",
 ] as const;
+export const permissionMeanings = {
+  "projects:read": "list the projects",
+  "webhooks:read": "list and show webhooks",
+  "webhooks:write": "create, change, disable and delete webhooks",
+  "deliveries:read": "list and show deliveries",
+  "deliveries:write": "send tests, redeliver and recover",
+  "events:read": "read the deployment events",
+  "webhook-secrets:write": "rotate the secrets of webhooks",
+  "keys:read": "list API keys; a scoped key sees only itself",
+  "keys:write": "rename and delete API keys; a scoped key only itself",
+  "service-accounts:read": "list service accounts and their API keys",
+  "service-accounts:write": "delete service accounts and their API keys",
+  "audit:read": "read the audit logs",
+};
+export const webhookEventMeanings = {
+  "deploy.started": "a build has started",
+  "deploy.succeeded": "the deployment is live and healthy",
+  "deploy.failed": "the build or a health check failed",
+  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
+  "webhook.disabled": "another webhook of the project was disabled",
+};
+export const deliveryErrorMeanings = {
+  http_status: "the receiver returned a status other than 2xx",
+  timeout: "no complete response within 15 seconds",
+  dns_error: "the host name does not resolve",
+  connection_refused: "nothing accepts connections at the host and port",
+  connection_reset: "the connection was closed before the response was complete",
+  tls_error: "the TLS connection failed; the hint names the cause",
+  address_blocked: "the host resolves to an address that is not public, or the port is that of another service",
+  invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
+};
+export const certificationCheckMeanings = {
+  valid: "a valid delivery",
+  repeated: "the same delivery again, with the same id",
+  unusual_body: "a valid delivery whose JSON has unusual spacing and an é",
+  forged_signature: "a request with both signatures made with another secret",
+  stale_timestamp: "a request with a timestamp an hour old, and correct signatures",
+  cut_body: "a request with half of the body, and the signatures of the complete body",
+  response_time: "the time of the slowest response",
+};

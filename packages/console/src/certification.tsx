@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { Certification as Report, WebhookRef } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
+import { certificationCheckMeanings } from "../../client/src/values.ts";
 import { Badge, ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
 import { ConfirmDialog } from "./dialog.tsx";
 import { certificationHref, withQuery } from "./route.ts";
 import { duration } from "./time.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { checkMeanings } from "./vocabulary.ts";
 
 const RUNNING_INTERVAL_MS = 1_500;
 
@@ -102,7 +102,7 @@ function ReportContent({ report: { status, passed, created_at, checks } }: { rep
                 <Badge tone={check.passed ? "good" : "bad"}>{check.passed ? "passed" : "not passed"}</Badge>
               </td>
               <td class="breaks">
-                {checkMeanings[check.check] ?? check.check}
+                {certificationCheckMeanings[check.check] ?? check.check}
                 {check.hint !== null && <p class="hint">{check.hint}</p>}
               </td>
               <td data-label="expected">{check.expected}</td>

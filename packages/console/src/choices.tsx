@@ -1,9 +1,7 @@
 import { useId } from "preact/hooks";
 import type { Permission, WebhookEventName } from "../../client/src/client.ts";
-import { webhookEventNames } from "../../client/src/values.ts";
-import { permissionMeanings } from "./permissions.ts";
+import { permissionMeanings, webhookEventMeanings, webhookEventNames } from "../../client/src/values.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { webhookEventMeanings } from "./vocabulary.ts";
 
 /* Groups of choices in forms. */
 

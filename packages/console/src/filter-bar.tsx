@@ -1,10 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { DeliveryErrorCode } from "../../client/src/client.ts";
-import { deliveryErrorCodes, deliveryStatuses, eventNames, webhookEventNames } from "../../client/src/values.ts";
+import {
+  deliveryErrorCodes,
+  deliveryErrorMeanings,
+  deliveryStatuses,
+  eventNames,
+  webhookEventNames,
+} from "../../client/src/values.ts";
 import { type DeliveryFilters, type EventFilters, idOf } from "./address-filters.ts";
 import { withQuery } from "./route.ts";
-import { errorMeanings } from "./vocabulary.ts";
 
 /* The filters of a list. They are kept in the address, so that a link, a reload and the back button keep them. */
 
@@ -31,7 +36,7 @@ export function DeliveryFilterBar({ href, filters, children }: BarProps<Delivery
             values={deliveryErrorCodes}
             value={filters.error_code}
             onChange={(error_code) => set({ error_code })}
-            labelOf={(code: DeliveryErrorCode) => `${code}: ${errorMeanings[code]}`}
+            labelOf={(code: DeliveryErrorCode) => `${code}: ${deliveryErrorMeanings[code]}`}
           />
           <TimeField label="Since" value={filters.since} onChange={(since) => set({ since })} />
           <TimeField label="Until" value={filters.until} onChange={(until) => set({ until })} />

@@ -1,4 +1,5 @@
 import type { Webhook, WebhookInList, WebhookRef, WebhookStats } from "../../client/src/client.ts";
+import { deliveryErrorMeanings } from "../../client/src/values.ts";
 import { StatsCharts } from "./chart.tsx";
 import { ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
 import { Age, type Health, HealthBadge } from "./health.tsx";
@@ -6,7 +7,6 @@ import { healthHref, type Query, withQuery } from "./route.ts";
 import { percent } from "./share.ts";
 import { duration } from "./time.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { errorMeanings } from "./vocabulary.ts";
 
 /** Each request of statistics reads up to 1,000 deliveries. */
 const STATS_INTERVAL_MS = 60_000;
@@ -139,7 +139,7 @@ function Statistics({ stats }: { stats: WebhookStats }) {
               {by_error.map(({ error_code, attempts }) => (
                 <tr key={error_code}>
                   <td>
-                    <code>{error_code}</code> <span class="fine">{errorMeanings[error_code]}</span>
+                    <code>{error_code}</code> <span class="fine">{deliveryErrorMeanings[error_code]}</span>
                   </td>
                   <td data-label="attempts">{attempts.toLocaleString()}</td>
                 </tr>

@@ -1,10 +1,10 @@
 import { useContext, useState } from "preact/hooks";
 import type { Client, CreateApiKey, CreatedApiKey, Permission } from "../../client/src/client.ts";
-import { permissions } from "../../client/src/values.ts";
+import { permissionMeanings, permissions } from "../../client/src/values.ts";
 import { Checkboxes, PermissionCheckboxes, Select } from "./choices.tsx";
 import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
-import { expiryOf, type Lifetime, lifetimes, type Preset, permissionMeanings, presets } from "./permissions.ts";
+import { expiryOf, type Lifetime, lifetimes, type Preset, presets } from "./permissions.ts";
 import { ProjectsContext } from "./projects.tsx";
 import { useAction } from "./use-action.ts";
 

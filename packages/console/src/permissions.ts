@@ -1,23 +1,6 @@
 import type { Permission } from "../../client/src/client.ts";
 import { permissions } from "../../client/src/values.ts";
 
-/* The permissions of keys and workflows. `satisfies` makes the compiler require every permission. */
-
-export const permissionMeanings = {
-  "projects:read": "see the projects",
-  "webhooks:read": "see webhooks",
-  "webhooks:write": "create, change and delete webhooks",
-  "deliveries:read": "see deliveries and their payloads",
-  "deliveries:write": "redeliver, recover and send tests",
-  "events:read": "see deployment events",
-  "webhook-secrets:write": "rotate the secrets of webhooks",
-  "keys:read": "see your API keys",
-  "keys:write": "rename and revoke your API keys",
-  "service-accounts:read": "see service accounts and their keys",
-  "service-accounts:write": "delete service accounts and their keys",
-  "audit:read": "read the audit log",
-} satisfies Record<Permission, string>;
-
 const read: Permission[] = ["projects:read", "webhooks:read", "deliveries:read", "events:read"];
 
 /** Usual sets of permissions. */

@@ -1,41 +1,7 @@
-import type {
-  Attempt,
-  Certification,
-  Delivery,
-  DeliveryErrorCode,
-  DeliveryStatus,
-  EventName,
-  Project,
-  Webhook,
-  WebhookEventName,
-} from "../../client/src/client.ts";
+import type { Attempt, Delivery, DeliveryStatus, EventName, Project, Webhook } from "../../client/src/client.ts";
 import type { DeploymentState } from "../../client/src/deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
-
-export const eventMeanings = {
-  "deploy.started": "a build has started",
-  "deploy.succeeded": "the deployment is live and healthy",
-  "deploy.failed": "the build or the health check failed",
-} satisfies Record<EventName, string>;
-
-export const webhookEventMeanings = {
-  ...eventMeanings,
-  "webhook.failing": "another webhook fails for 30 minutes",
-  "webhook.disabled": "another webhook was disabled",
-} satisfies Record<WebhookEventName, string>;
-
-/** Why an attempt failed, in a few words. */
-export const errorMeanings = {
-  http_status: "the response was not 2xx",
-  timeout: "no response within 15 s",
-  dns_error: "the host name did not resolve",
-  connection_refused: "connection refused",
-  connection_reset: "connection closed early",
-  tls_error: "TLS failed",
-  address_blocked: "not a public address",
-  invalid_response: "not valid HTTP",
-} satisfies Record<DeliveryErrorCode, string>;
 
 export type Tone = "good" | "bad" | "warning" | "neutral";
 
@@ -99,19 +65,6 @@ export const healthStates = {
   },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
 } satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;
-
-type CheckName = Certification["checks"][number]["check"];
-
-/** The checks of a certification. */
-export const checkMeanings = {
-  valid: "A valid delivery",
-  repeated: "The same delivery again",
-  unusual_body: "A valid body with unusual spacing and an é",
-  forged_signature: "Signatures made with another secret",
-  stale_timestamp: "A timestamp an hour old",
-  cut_body: "Half of the body",
-  response_time: "The slowest response",
-} satisfies Record<CheckName, string>;
 
 export const roleTones = { admin: "neutral", viewer: "neutral" } satisfies Record<Project["role"], Tone>;
 

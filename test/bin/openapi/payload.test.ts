@@ -1,5 +1,5 @@
 import {
-  eventDescriptions,
+  eventMeanings,
   payloadSchema,
   payloadSchemas,
   webhookPayloadSchemas,
@@ -24,7 +24,7 @@ const sampleData = {
 test("the names of all events are known to the descriptions and to the schemas of payloads", () => {
   const names = Object.keys(sampleData);
   expect(eventNames).toEqual(names);
-  expect(Object.keys(eventDescriptions)).toEqual(names);
+  expect(Object.keys(eventMeanings)).toEqual(names);
   expect(Object.keys(payloadSchemas)).toEqual(names);
   expect(payloadSchema.def.options).toEqual(Object.values(payloadSchemas));
 });

@@ -307,7 +307,7 @@ describe("a certification", () => {
     const check = { check: "valid", expected: "2xx", status_code: 204, error_code: null, duration_ms: 3 };
     respond("GET c-1", () => json({ ...report, checks: [{ ...check, passed: true, hint: null }] }));
     await start(`${hash}/certification`);
-    await shows("A valid delivery");
+    await shows("a valid delivery");
     expect(textOf()).toContain("healthy certified");
     await open(`#/projects/${projectId}`);
     await until(() => count("tr") === 3);

@@ -1,4 +1,5 @@
 import type { Attempt, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
+import { deliveryErrorMeanings } from "../../../client/src/values.ts";
 
 /* Explains in plain words why a delivery has not arrived, and what to do next. Pure. */
 
@@ -99,23 +100,12 @@ const reasonTexts: Record<NonNullable<Webhook["disabled_reason"]>, string> = {
 const reasonOf = ({ disabled_reason }: WebhookState): string =>
   disabled_reason === null ? "" : (reasonTexts[disabled_reason] ?? "");
 
-const causeTexts: Record<Exclude<Attempt["error_code"], "http_status" | null>, string> = {
-  timeout: "no complete response within 15 seconds.",
-  dns_error: "the host name of the URL does not resolve.",
-  connection_refused: "the connection to the host and port of the URL was refused.",
-  connection_reset: "the connection was closed before the response was complete.",
-  tls_error: "the TLS certificate of the receiver is not valid.",
-  address_blocked:
-    "the host of the URL resolves to an address that is not public, or its port is that of another service.",
-  invalid_response: "the response is not valid HTTP.",
-};
-
 function causeOf({ error_code, status_code }: Attempt): string {
   if (error_code === null || error_code === "http_status") {
     return `the receiver responded with ${status_code} instead of 2xx.`;
   }
   // A newer version of the API may have added a code.
-  return causeTexts[error_code] ?? `${error_code}.`;
+  return `${deliveryErrorMeanings[error_code] ?? error_code}.`;
 }
 
 /** The hint of the last error of a webhook, without text of the receiver, like `fixFor`. */
