@@ -4,7 +4,7 @@ import { sqs } from "../platform/aws.ts";
 import { queueUrl } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { messageBody } from "../platform/message-body.ts";
-import { inParallel } from "../platform/parallel.ts";
+import { inBatches, inParallel } from "../platform/parallel.ts";
 import { NewerMessageError } from "../platform/sqs-consumer.ts";
 import type { Attempt, Delivery } from "./delivery.ts";
 
@@ -74,18 +74,16 @@ export function readDeliveryMessage(text: string): DeliveryMessage {
 
 /**
  * Upper bound on the size of a message that carries a delivery. SQS charges for each 64 KB, and a larger delivery is
- * better read from its row.
+ * better read from its row. A batch of them is below the limit of SQS, 1 MiB for all messages of a batch together.
+ * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-batch-api-actions.html
  */
 const MAX_CARRIED_BYTES = 60_000;
 
 /** Returns whether the delivery is small enough for the message of its first attempt. */
-export const fitsInMessage = (delivery: Delivery): boolean => sizeOf({ kind: "first", delivery }) <= MAX_CARRIED_BYTES;
-
-const sizeOf = (message: DeliveryMessage): number => Buffer.byteLength(messageBody(message));
+export const fitsInMessage = (delivery: Delivery): boolean =>
+  Buffer.byteLength(messageBody({ kind: "first", delivery })) <= MAX_CARRIED_BYTES;
 
 const MAX_BATCH = 10;
-/** The limit of SQS for the messages of a batch together, less the space for attributes. */
-const MAX_BATCH_BYTES = 250_000;
 const MAX_PARALLEL_BATCHES = 10;
 const MAX_TRIES = 3;
 
@@ -99,27 +97,10 @@ export async function enqueue<Message extends DeliveryMessage>(
   delaySeconds = 0,
 ): Promise<Message[]> {
   const queue = messages[0]?.kind === "first" ? "deliveries" : "slowDeliveries";
-  const rejected = await inParallel(batchesOf(messages), MAX_PARALLEL_BATCHES, (batch) =>
+  const rejected = await inParallel(inBatches(messages, MAX_BATCH), MAX_PARALLEL_BATCHES, (batch) =>
     sendBatch(batch, queue, Math.ceil(delaySeconds)),
   );
   return rejected.flat();
-}
-
-function batchesOf<Message extends DeliveryMessage>(messages: Message[]): Message[][] {
-  const batches: Message[][] = [];
-  let bytes = 0;
-  for (const message of messages) {
-    const size = sizeOf(message);
-    const last = batches.at(-1);
-    if (last && last.length < MAX_BATCH && bytes + size <= MAX_BATCH_BYTES) {
-      last.push(message);
-      bytes += size;
-    } else {
-      batches.push([message]);
-      bytes = size;
-    }
-  }
-  return batches;
 }
 
 async function sendBatch<Message extends DeliveryMessage>(
