@@ -1,5 +1,5 @@
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { DUE_SHARDS, findOverdue, wakeUpKey } from "../../functions/deliveries/backlog-store.ts";
+import { DUE_SHARDS, overduePages, wakeUpKey } from "../../functions/deliveries/backlog-store.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { allEnded } from "../../functions/platform/parallel.ts";
 
@@ -13,9 +13,7 @@ export async function releaseLeases(): Promise<void> {
 }
 
 async function releaseShard(shard: number): Promise<void> {
-  let after: Record<string, unknown> | undefined;
-  do {
-    const { wakeUps, next } = await findOverdue(shard, new Date(), 100, after);
+  for await (const wakeUps of overduePages(shard, new Date(), 100)) {
     const released = wakeUps.map((webhook) =>
       dynamo().send(
         new UpdateCommand({
@@ -26,6 +24,5 @@ async function releaseShard(shard: number): Promise<void> {
       ),
     );
     await allEnded(released);
-    after = next;
-  } while (after);
+  }
 }

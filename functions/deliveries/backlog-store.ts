@@ -1,8 +1,8 @@
-import { DeleteCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
 import { pagesOf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { allOf, changing, onlyIf, selecting, when } from "../platform/expression.ts";
+import { allOf, changing, onlyIf, when } from "../platform/expression.ts";
 import { randomId } from "../platform/random-id.ts";
 import { addSeconds } from "../platform/time.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -197,28 +197,17 @@ async function ifTrue(write: () => Promise<{ Attributes?: Record<string, unknown
 }
 
 /**
- * Reads one page of a shard's wake-ups that are due, longest overdue first, with the webhooks that they belong to. The index
- * is eventually consistent, and has the keys only: a lease in it would be a further write of each visit.
- * @param after cursor of the page before; absent for the first page
- * @returns `next` is absent on the last page
+ * Reads the wake-ups of a shard that are due page by page, longest overdue first, with the webhooks that they belong to. The
+ * index is eventually consistent, and has the keys only: a lease in it would be a further write of each visit.
  */
-export async function findOverdue(
+export async function* overduePages(
   shard: number,
   now: Date,
-  limit: number,
-  after?: Record<string, unknown>,
-): Promise<{ wakeUps: (WebhookKey & Pick<WakeUp, "due">)[]; next?: Record<string, unknown> }> {
-  const { Items = [], LastEvaluatedKey } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("backlog"),
-      IndexName: "due",
-      ...selecting(when`due_shard = ${shard} AND due <= ${now.toISOString()}`),
-      Limit: limit,
-      ...(after && { ExclusiveStartKey: after }),
-    }),
-  );
-  const wakeUps = (Items as WakeUp[]).map(({ line, entry, due }) => {
-    return { project_id: entry, id: line.slice(PREFIX.length), due };
-  });
-  return { wakeUps, ...(LastEvaluatedKey && { next: LastEvaluatedKey }) };
+  pageSize: number,
+): AsyncGenerator<(WebhookKey & Pick<WakeUp, "due">)[]> {
+  const isOverdue = when`due_shard = ${shard} AND due <= ${now.toISOString()}`;
+  const pages = pagesOf<WakeUp>("backlog", isOverdue, { IndexName: "due", ConsistentRead: false, Limit: pageSize });
+  for await (const page of pages) {
+    yield page.map(({ line, entry, due }) => ({ project_id: entry, id: line.slice(PREFIX.length), due }));
+  }
 }

@@ -48,7 +48,7 @@ export async function readItems<Item = Record<string, unknown>>(
 export async function* pagesOf<Item>(
   table: TableKey,
   key: Part,
-  options: Pick<QueryCommandInput, "Limit"> = {},
+  options: Pick<QueryCommandInput, "Limit" | "IndexName" | "ConsistentRead"> = {},
 ): AsyncGenerator<Item[], void, void> {
   const query = { TableName: tableName(table), ConsistentRead: true, ...selecting(key), ...options };
   for await (const { Items = [] } of paginateQuery({ client: dynamo() }, query)) yield Items as Item[];

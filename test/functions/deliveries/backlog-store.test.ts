@@ -3,8 +3,8 @@ import {
   DUE_SHARDS,
   dueOf,
   endVisit,
-  findOverdue,
   lease,
+  overduePages,
   type Place,
   placeOf,
   placePages,
@@ -93,7 +93,7 @@ describe("wake", () => {
     expect(calls).toHaveLength(300);
     const found = new Set<string>();
     for (let shard = 0; shard < DUE_SHARDS; shard++) {
-      const { wakeUps } = await findOverdue(shard, now, 100);
+      const wakeUps = (await Array.fromAsync(overduePages(shard, now, 100))).flat();
       const own = wakeUps.filter(({ project_id }) => project_id === webhook.project_id);
       expect(own.length).toBeGreaterThan(0);
       for (const { id, due } of own) {
@@ -224,12 +224,9 @@ test("overdue wake-ups are read longest overdue first, page by page, without tho
   const dues = [-20, -30, 1, -10, 0];
   for (const [n, id] of ids.entries()) await wake({ ...webhook, id }, at(dues[n] ?? 0));
   const own: string[] = [];
-  let after: Record<string, unknown> | undefined;
-  do {
-    const { wakeUps, next } = await findOverdue(7, now, 2, after);
+  for await (const wakeUps of overduePages(7, now, 2)) {
     expect(wakeUps.length).toBeLessThanOrEqual(2);
     own.push(...wakeUps.filter(({ project_id }) => project_id === webhook.project_id).map(({ id }) => id));
-    after = next;
-  } while (after);
+  }
   expect(own).toEqual([1, 0, 3, 4].map((n) => ids[n]));
 });
