@@ -11,7 +11,7 @@ import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { SigningSecrets } from "../webhooks/webhook-secret-store.ts";
-import { recordAttempt, type Visit } from "./record.ts";
+import { recordAttempt } from "./record.ts";
 import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
 
 /*
@@ -38,15 +38,15 @@ export async function readCurrent(keys: { project_id: string; webhook_id: string
 /**
  * Sends a delivery and records the outcome. That of a webhook in shadow mode is recorded and not sent.
  * @param basis the delivery as it was read; without a version, it has no row
- * @param visit of the worker that sends it; absent when its message carries it
- * @returns false when the receiver did not accept it
+ * @param isInVisit the worker of the webhook sends it; absent when its message carries it
+ * @returns `unrecorded` when the outcome is enqueued, to be recorded later
  */
 export async function makeAttempt(
   basis: Delivery,
   webhook: Webhook,
   secrets: SigningSecrets,
-  visit?: Visit,
-): Promise<boolean> {
+  isInVisit = false,
+): Promise<"accepted" | "failed" | "unrecorded"> {
   const at = new Date();
   const headers = deliveryHeaders(basis, signersOf(secrets, at), at, legacySignatureHeader());
   const row = basis.version === undefined ? undefined : basis;
@@ -55,14 +55,15 @@ export async function makeAttempt(
   if (webhook.mode === "shadow") {
     await change(basis, shadowed(basis, { at: at.toISOString(), headers }), row);
     log.info("delivery shadowed", { delivery_id: basis.id, event: basis.event });
-    return true;
+    return "accepted";
   }
   const outcome = await whileWaiting(receivers.post(webhook.url, headers, basis.body), () => markSlow(webhook));
   const attempt = toAttempt(basis, at, outcome);
-  await recordAttempt({ basis, row, webhook, attempt, retryAfter: outcome.retryAfter }, visit);
+  const isRecorded = await recordAttempt({ basis, row, webhook, attempt, retryAfter: outcome.retryAfter, isInVisit });
   // A connection that is refused at once does not show that the receiver responds fast.
   await noteDuration(webhook, outcome.statusCode === undefined ? Number.POSITIVE_INFINITY : outcome.durationMs);
-  return outcome.errorCode === undefined;
+  if (!isRecorded) return "unrecorded";
+  return outcome.errorCode === undefined ? "accepted" : "failed";
 }
 
 /** Waits for a result. Runs `onSlow` when it takes longer than `SLOW_AFTER_MS`, and waits for its end too. */

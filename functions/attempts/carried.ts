@@ -1,4 +1,4 @@
-import { enterNew, holdNew } from "../deliveries/backlog.ts";
+import { enter, enteringNew, holdNew } from "../deliveries/backlog.ts";
 import { dueOf } from "../deliveries/backlog-store.ts";
 import type { Delivery } from "../deliveries/delivery.ts";
 import { isHealthy } from "../deliveries/plan-delivery.ts";
@@ -6,7 +6,6 @@ import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
-import * as webhooks from "../webhooks/webhook-store.ts";
 import { makeAttempt, readCurrent } from "./attempt.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
 
@@ -24,12 +23,12 @@ export async function sendCarried(delivery: Delivery, isRepeated: boolean, remai
   const now = new Date();
   const isNow = !isRepeated && isHealthy(webhook, now) && hasTimeToAttempt(remainingMs);
   if (holdsDeliveries(webhook)) {
-    if (!row) await holdNew(delivery, () => webhooks.find(project_id, webhook_id));
+    if (!row) await holdNew(delivery);
   } else if (isNow && (!row || isLeftToMessage(row, now))) {
     await makeAttempt(row ?? delivery, webhook, secrets);
   } else if (!row) {
     // Due since its event, so that it keeps its place before later ones.
-    await enterNew(webhook, delivery, new Date(delivery.created_at));
+    await enter(webhook, [enteringNew(delivery, new Date(delivery.created_at))]);
   }
 }
 

@@ -1,6 +1,6 @@
-import { enter, lookAgain } from "../deliveries/backlog.ts";
+import { enter } from "../deliveries/backlog.ts";
 import { placeOf } from "../deliveries/backlog-store.ts";
-import { type Change, change } from "../deliveries/change-delivery.ts";
+import { change } from "../deliveries/change-delivery.ts";
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import { enqueue, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
@@ -10,7 +10,6 @@ import { failingNotificationTime } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
-import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import * as receiverState from "../webhooks/receiver-state-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
@@ -29,49 +28,52 @@ interface CompletedAttempt {
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
   retryAfter: string | undefined;
+  /** The worker of the webhook made it, and looks at the line again before its visit ends. */
+  isInVisit: boolean;
 }
-
-/** The visit of a worker to the line of a webhook (work.ts). It looks at the line again before it ends. */
-export interface Visit {
-  /** Ends the visit after the requests in flight, and keeps the line from all workers until then. */
-  keepUntil(time: Date): void;
-}
-
-/** The last stage that the work after a request reached, with the effects that are certain by then. */
-type RecordingStage =
-  /** The outcome is not recorded. */
-  | { reached: "sent"; effects: AttemptEffects; error: unknown }
-  /** The outcome is recorded. Updating the webhook's health failed. */
-  | { reached: "recorded"; effects: AttemptEffects; error: unknown }
-  | { reached: "completed"; effects: AttemptEffects };
 
 const NO_EFFECTS: AttemptEffects = { isDecisive: false, isLast: false, hasDisabledWebhook: false };
 
 /** How long an attempt that could not be recorded waits before it is tried again. */
 const UNRECORDED_DELAY_SECONDS = 15;
 
-/** When a line is looked at again after an attempt that could not be recorded: it is recorded by then. */
-const AFTER_UNRECORDED_SECONDS = 60;
-
 /**
  * Records an attempt and writes one log line, also when it could not be recorded. Then its outcome is enqueued, so that
  * recording it later needs no second request.
- * @param visit of the worker that made it; absent when its message carried the delivery
- * @throws the error of the record when its outcome could not be enqueued either: the delivery is sent again
+ * @returns false when its outcome is enqueued
+ * @throws the error of the record when its outcome could not be enqueued either: the delivery is sent again; or that of a
+ *   change of the webhook
  */
-export async function recordAttempt(completed: CompletedAttempt, visit?: Visit): Promise<void> {
-  const stage = await record(completed, visit);
-  logAttempt(completed, visit === undefined, stage.effects);
-  if (stage.reached === "completed") return;
-  if (stage.reached === "recorded") throw stage.error;
-  visit?.keepUntil(new Date(addSeconds(new Date(), AFTER_UNRECORDED_SECONDS)));
-  if (!(await recordLater(toMessage(completed)))) throw stage.error;
-  log.error("attempt not recorded, enqueued to be recorded later", stage.error);
-}
+export const recordAttempt = (completed: CompletedAttempt): Promise<boolean> =>
+  recordOrEnqueue(completed, toMessage(completed), (effects) => logAttempt(completed, effects));
 
-/** @returns false when the message was not accepted */
-const recordLater = async (message: UnrecordedAttempt): Promise<boolean> =>
-  (await enqueue([message], UNRECORDED_DELAY_SECONDS)).length === 0;
+/**
+ * @param message records the attempt later, if that fails now
+ * @param report receives the effects that are certain
+ */
+async function recordOrEnqueue(
+  completed: CompletedAttempt,
+  message: UnrecordedAttempt,
+  report: (effects: AttemptEffects) => void,
+): Promise<boolean> {
+  const now = new Date();
+  const [recorded] = await Promise.allSettled([record(completed, now)]);
+  if (recorded.status === "rejected") {
+    report(NO_EFFECTS);
+    const refused = await enqueue([message], UNRECORDED_DELAY_SECONDS);
+    if (refused.length > 0) throw recorded.reason;
+    log.error("attempt not recorded, enqueued to be recorded later", recorded.reason);
+    return false;
+  }
+  const { decision, isDecisive } = recorded.value;
+  const effects = { isDecisive, isLast: decision?.kind !== "retry", hasDisabledWebhook: false };
+  try {
+    effects.hasDisabledWebhook = await applyConsequences(completed, decision, now);
+  } finally {
+    report(effects);
+  }
+  return true;
+}
 
 function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
   const { body, attempts, ...stored } = basis;
@@ -94,59 +96,38 @@ export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void
   if (body === undefined || !found) return;
   // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
   const webhook = { ...found, url: message.url ?? found.url };
-  const stage = await record({ basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after });
-  if (stage.reached === "sent" && (await recordLater(message))) {
-    log.error("attempt not recorded, enqueued again", stage.error);
-    return;
-  }
-  if (stage.reached !== "completed") throw stage.error;
-  log.info("attempt recorded later", { attempt: attempt.number });
+  const completed = { basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after, isInVisit: false };
+  const isRecorded = await recordOrEnqueue(completed, message, () => {});
+  if (isRecorded) log.info("attempt recorded later", { attempt: attempt.number });
 }
 
-function logAttempt({ basis, attempt }: CompletedAttempt, isCarried: boolean, effects: AttemptEffects): void {
+function logAttempt({ basis, attempt, isInVisit }: CompletedAttempt, effects: AttemptEffects): void {
   const { project_id, webhook_id, id, event, deployment_id } = basis;
   const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id: deployment_id ?? undefined };
   const outcome = error_code ?? "succeeded";
   const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, isCarried, effects));
+  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, !isInVisit, effects));
 }
-
-/** Records an attempt and applies its consequences. Does not throw: a failure is part of the returned stage. */
-async function record(completed: CompletedAttempt, visit?: Visit): Promise<RecordingStage> {
-  const now = new Date();
-  const [recorded] = await Promise.allSettled([decideAndWrite(completed, now, visit)]);
-  if (recorded.status === "rejected") return { reached: "sent", effects: NO_EFFECTS, error: recorded.reason };
-  const { decision, written } = recorded.value;
-  const isDecisive = written?.isWritten === true && effectOf(written.before, completed.basis) === "decisive";
-  const effects = { ...NO_EFFECTS, isDecisive, isLast: decision.kind !== "retry" };
-  const [applied] = await Promise.allSettled([applyConsequences(completed, decision, now, visit)]);
-  if (applied.status === "rejected") return { reached: "recorded", effects, error: applied.reason };
-  return { reached: "completed", effects: { ...effects, hasDisabledWebhook: applied.value } };
-}
-
-/** What follows from an attempt. */
-type Outcome = { kind: "succeeded" } | Decision;
 
 /**
- * Decides what follows, and writes it with the attempt.
+ * Decides what follows an attempt, and writes it with the attempt.
+ * @returns the decision after a failure; undefined after a success
  * @throws also when a setting is not valid: an attempt that was made must not be lost for that
  */
-async function decideAndWrite(
+async function record(
   completed: CompletedAttempt,
   now: Date,
-  visit: Visit | undefined,
-): Promise<{ decision: Outcome; written: Change | undefined }> {
-  const { basis, row, attempt, webhook } = completed;
-  const decision = attempt.error_code === undefined ? ({ kind: "succeeded" } as const) : decideOn(completed, now);
-  if (decision.kind !== "retry") {
-    const status = decision.kind === "succeeded" ? "succeeded" : "failed";
-    return { decision, written: await change(basis, attempted(basis, attempt, { status }), row) };
-  }
-  const place = placeOf(basis, new Date(addSeconds(now, decision.afterSeconds)));
-  const transition = attempted(basis, attempt, { status: "pending", place });
-  const [written] = await enter(webhook, [{ place, transition, row }], visit !== undefined);
-  return { decision, written };
+): Promise<{ decision: Decision | undefined; isDecisive: boolean }> {
+  const { basis, row, webhook, attempt, isInVisit } = completed;
+  const decision = attempt.error_code === undefined ? undefined : decideOn(completed, now);
+  const place =
+    decision?.kind === "retry" ? placeOf(basis, new Date(addSeconds(now, decision.afterSeconds))) : undefined;
+  const transition = attempted(basis, attempt, place);
+  const [written] = place
+    ? await enter(webhook, [{ place, transition, row }], isInVisit)
+    : [await change(basis, transition, row)];
+  return { decision, isDecisive: written?.isWritten === true && effectOf(written.before, basis) === "decisive" };
 }
 
 /**
@@ -155,16 +136,11 @@ async function decideAndWrite(
  */
 async function applyConsequences(
   { basis, webhook, attempt }: CompletedAttempt,
-  decision: Outcome,
+  decision: Decision | undefined,
   decidedAt: Date,
-  visit: Visit | undefined,
 ): Promise<boolean> {
-  if (decision.kind === "succeeded") {
-    if (webhook.failing_since === undefined) return false;
-    const isRecovery = await receiverState.clearFailing(webhook);
-    // What waits for a probe is sent now. A visit does that by itself.
-    if (isRecovery && !visit && checkCircuit(webhook, soon(decidedAt)).kind === "open")
-      await lookAgain(webhook, decidedAt);
+  if (!decision) {
+    if (webhook.failing_since !== undefined) await receiverState.clearFailing(webhook);
     return false;
   }
   const { at, error_code, status_code, detail } = attempt;
@@ -183,10 +159,6 @@ async function applyConsequences(
   if (dueAt) await receiverState.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
   return false;
 }
-
-/** The clocks of two processes differ by less than this: for another one, the circuit may be open already. */
-const CLOCK_DIFFERENCE_SECONDS = 5;
-const soon = (now: Date): Date => new Date(addSeconds(now, CLOCK_DIFFERENCE_SECONDS));
 
 function decideOn({ basis, webhook, attempt, retryAfter }: CompletedAttempt, now: Date): Decision {
   // A test delivery is sent once, and so is a redelivery to a disabled webhook.

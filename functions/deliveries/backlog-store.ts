@@ -143,24 +143,19 @@ export async function lease(webhook: WebhookKey, leaseId: string, now: Date, unt
   return result.isChanged || result.wakeUp?.lease_id === leaseId ? result.wakeUp : undefined;
 }
 
-/** The lease of a visit. */
-export interface Lease {
-  leaseId: string;
-  /** The line stays leased until then, after the visit too; the past = it is free. */
-  keptUntil: Date;
-}
-
 /**
  * Ends the visit of a worker: plans the next look, or removes the wake-up.
+ * @param leaseId of the visit
  * @param next when the line is looked at next; undefined = nothing waits
  * @param wakes of the wake-up when the visit read the line; absent = whatever has entered since
+ * @param keptUntil the line stays leased until then; absent = it is free
  * @returns undefined when the visit has ended, or another one has the line; otherwise `wakes` by now: nothing has changed
  */
 export async function endVisit(
   webhook: WebhookKey,
-  { leaseId, keptUntil }: Lease,
+  leaseId: string,
   next: Date | undefined,
-  wakes?: number,
+  { wakes, keptUntil = new Date(0) }: { wakes?: number; keptUntil?: Date } = {},
 ): Promise<number | undefined> {
   const isAsSeen = allOf(when`lease_id = ${leaseId}`, wakes !== undefined && when`wakes = ${wakes}`);
   const set = next && { due: next.toISOString(), lease_until: keptUntil.toISOString() };

@@ -4,6 +4,7 @@ import { addSeconds, laterOf } from "../platform/time.ts";
 import { checkCircuit, type WebhookHealth } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
 import { type Place, placeNamedBy, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
 import type { Delivery } from "./delivery.ts";
@@ -56,20 +57,16 @@ export async function enter(webhook: Webhook, entering: readonly Entering[], isI
 }
 
 /** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. */
-export function lookAt(webhook: WebhookHealth, { due, is_asked }: Place, now: Date): Date {
+function lookAt(webhook: WebhookHealth, { due, is_asked }: Place, now: Date): Date {
   if (is_asked) return now;
   const circuit = checkCircuit(webhook, now);
   return circuit.kind === "open" ? laterOf(now, new Date(due), circuit.probeAt) : new Date(due);
 }
 
-/**
- * Lets a new delivery wait.
- * @returns false when its row exists already
- */
-export async function enterNew(webhook: Webhook, delivery: Delivery, due: Date, isAsked = false): Promise<boolean> {
+/** A new delivery waits. @param isAsked a user waits for it */
+export function enteringNew(delivery: Delivery, due: Date, isAsked = false): Entering {
   const place = placeOf(delivery, due, isAsked);
-  const [result] = await enter(webhook, [{ place, transition: inserted(delivery, place) }]);
-  return result?.isWritten ?? false;
+  return { place, transition: inserted(delivery, place) };
 }
 
 /** A new delivery that is to wait. */
@@ -86,45 +83,42 @@ export interface NewWaiting {
 export async function enterAll(
   waiting: readonly NewWaiting[],
 ): Promise<{ added: number; lost: Map<Delivery, unknown> }> {
-  const lines = [...Map.groupBy(waiting, ({ webhook }) => webhook.id).values()];
+  const lines = [...Map.groupBy(waiting, ({ webhook }) => webhook)];
   const lost = new Map<Delivery, unknown>();
-  const added = await inParallel(lines, PARALLEL_LINES, async (line) => {
-    const entering = line.map(({ delivery, due }) => {
-      const place = placeOf(delivery, due);
-      return { place, transition: inserted(delivery, place) };
-    });
-    const [entered] = await Promise.allSettled(line.slice(0, 1).map(({ webhook }) => enter(webhook, entering)));
-    if (entered?.status === "rejected") for (const { delivery } of line) lost.set(delivery, entered.reason);
-    return entered?.status === "fulfilled" ? entered.value.filter(({ isWritten }) => isWritten).length : 0;
+  let added = 0;
+  await inParallel(lines, PARALLEL_LINES, async ([webhook, line]) => {
+    try {
+      const changes = await enter(
+        webhook,
+        line.map(({ delivery, due }) => enteringNew(delivery, due)),
+      );
+      added += changes.filter(({ isWritten }) => isWritten).length;
+    } catch (error) {
+      for (const { delivery } of line) lost.set(delivery, error);
+    }
   });
-  return { added: added.reduce((sum, each) => sum + each, 0), lost };
+  return { added, lost };
 }
 
 /**
  * Holds a new delivery of a webhook that is disabled or whose project is suspended. Reads the webhook again, and lets the
  * delivery wait if it holds no deliveries any more: a recovery may have run before the row existed, and would not find it.
- * @param readWebhook reads the webhook, strongly consistent
  * @returns false when its row exists already
  */
-export async function holdNew(delivery: Delivery, readWebhook: () => Promise<Webhook | undefined>): Promise<boolean> {
+export async function holdNew(delivery: Delivery): Promise<boolean> {
   const { row, isWritten } = await change(delivery, insertedHeld(delivery));
   if (row?.status !== "held") return isWritten;
-  const webhook = await readWebhook();
+  const webhook = await webhooks.find(delivery.project_id, delivery.webhook_id);
   if (!webhook || holdsDeliveries(webhook)) return isWritten;
   const place = placeOf(delivery, afterDuplicate(new Date()));
   await enter(webhook, [{ place, transition: reopened(undefined, place), row }]);
   return isWritten;
 }
 
-/**
- * Puts back the place of a row that waits, which a restored table may lack, and lets the worker look at it. If the row has
- * left the place meanwhile, it is a leftover.
- */
+/** Puts back the place of a row that waits, which a restored table may lack. If the row has left it meanwhile, it is a leftover. */
 export async function putBack(webhook: Webhook, row: Delivery): Promise<void> {
   if (row.status !== "pending" || row.place === undefined) return;
-  const place = placeNamedBy(row, row.place);
-  await putPlace(place);
-  await lookAgain(webhook, lookAt(webhook, place, new Date()));
+  await enter(webhook, [{ place: placeNamedBy(row, row.place), transition: () => undefined, row }]);
 }
 
 /** SQS delays a message by at most 15 minutes. The sweep calls the worker when a later time has come. */
@@ -134,9 +128,4 @@ const MAX_DELAY_SECONDS = 900;
 export async function callWorker({ project_id, id }: Pick<Webhook, "project_id" | "id">, at: Date): Promise<void> {
   const delaySeconds = Math.max(0, (at.getTime() - Date.now()) / 1000);
   if (delaySeconds <= MAX_DELAY_SECONDS) await enqueue([{ kind: "work", project_id, webhook_id: id }], delaySeconds);
-}
-
-/** Lets the worker of a webhook look at its line at `at`; one that visits it now looks again before it ends. */
-export async function lookAgain(webhook: Pick<Webhook, "project_id" | "id">, at: Date): Promise<void> {
-  if (await wake(webhook, at)) await callWorker(webhook, at);
 }

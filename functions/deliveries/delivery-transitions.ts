@@ -82,17 +82,19 @@ export const requested =
     };
   };
 
-/** What follows from an attempt if nothing else happened during its request. */
-type NextState = { status: "pending"; place: PlaceKey } | { status: "succeeded" | "failed" };
-
 /**
  * Whether an attempt decides what follows:
  * - `decisive`: it does.
  * - `requested`: a user requested another attempt during its request. That attempt follows whatever the outcome of this one.
  * - `overtaken`: the row has another attempt by now, or no longer waits. Only a success decides.
+ * - `expired`: the row existed and does not any more.
+ * @param basis the delivery as it was read before the attempt
  */
-export function effectOf(row: Delivery | undefined, basis: Delivery): "decisive" | "requested" | "overtaken" {
-  if (!row) return "decisive";
+export function effectOf(
+  row: Delivery | undefined,
+  basis: Delivery,
+): "decisive" | "requested" | "overtaken" | "expired" {
+  if (!row) return basis.version === undefined ? "decisive" : "expired";
   const isOpen = row.status === "pending" || row.status === "held";
   if (isOpen && row.requested_at !== basis.requested_at) return "requested";
   return row.status === "pending" && row.attempt_count === basis.attempt_count ? "decisive" : "overtaken";
@@ -104,35 +106,31 @@ export function effectOf(row: Delivery | undefined, basis: Delivery): "decisive"
  */
 export const shadowed =
   (basis: Delivery, shadow: ShadowedRequest): Transition =>
-  (row) => {
-    // A row that existed and does not any more has expired.
-    const isExpired = !row && basis.version !== undefined;
-    if (isExpired || effectOf(row, basis) !== "decisive") return undefined;
-    return { ...withoutPlan(row ?? basis), status: "shadowed", shadow };
-  };
+  (row) =>
+    effectOf(row, basis) === "decisive" ? { ...withoutPlan(row ?? basis), status: "shadowed", shadow } : undefined;
 
 /**
  * Adds an attempt to the row.
  * @param basis the delivery as it was read before the request
+ * @param retryAt after a failure; absent = none follows
  */
 export const attempted =
-  (basis: Delivery, attempt: Attempt, next: NextState): Transition =>
+  (basis: Delivery, attempt: Attempt, retryAt?: PlaceKey): Transition =>
   (row) => {
-    // A row that existed and does not any more has expired.
-    if (!row && basis.version !== undefined) return undefined;
+    const effect = effectOf(row, basis);
+    if (effect === "expired") return undefined;
     const before = row ?? basis;
     if (hasAttempt(before, attempt)) return undefined;
     const number = before.attempt_count + 1;
     const attempts = withAttempt(before, { ...attempt, number });
     const added = { ...before, attempts, attempt_count: number };
-    const effect = effectOf(row, basis);
     if (effect === "requested") return { ...added, attempts_before_schedule: number };
     if (attempt.error_code === undefined) return { ...withoutPlan(added), status: "succeeded" };
     if (effect === "overtaken") {
       return { ...added, attempts_before_schedule: (before.attempts_before_schedule ?? 0) + 1 };
     }
     const ended = withoutPlan(added);
-    return next.status === "pending" ? waitingAt(ended, next.place) : { ...ended, status: next.status };
+    return retryAt ? waitingAt(ended, retryAt) : { ...ended, status: "failed" };
   };
 
 /**

@@ -29,13 +29,7 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
       return;
     }
     const receivedAt = new Date(Number(attributes.SentTimestamp));
-    const [planned] = await Promise.allSettled([fanOut(message.event, receivedAt, messageId, webhooksOf)]);
-    const { deliveries, failure } =
-      planned.status === "fulfilled"
-        ? planned.value
-        : { deliveries: [], failure: { error: planned.reason as unknown } };
-    await outbox.add(deliveries);
-    if (failure) throw failure.error;
+    await outbox.add(plan(message.event, receivedAt, messageId, webhooksOf));
   })(batch);
 }
 
@@ -49,34 +43,19 @@ function oncePerProject<Found>(read: (projectId: string) => Promise<Found>) {
   };
 }
 
-interface FanOut {
-  /** What was planned, also when the delivery to another webhook failed. */
-  deliveries: PlannedDelivery[];
-  /** The first error; absent when all deliveries are planned. */
-  failure?: { error: unknown };
-}
-
 /**
  * Stores an event and plans its deliveries.
  * @param receivedAt when SQS received the event, by the clock of SQS
  * @param webhooksOf reads the webhooks of a project
  */
-async function fanOut(
+async function plan(
   event: DeploymentEvent,
   receivedAt: Date,
   messageId: string,
   webhooksOf: typeof webhooks.list,
-): Promise<FanOut> {
+): Promise<PlannedDelivery[]> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const [found, isNew] = await allEnded([webhooksOf(event.project_id), events.insert(event, receivedAt, messageId)]);
-  const planned = await Promise.allSettled(
-    found
-      .filter((webhook) => receives(webhook, event))
-      .map((webhook) => planDelivery(event, webhook, receivedAt, isNew ? "no" : "perhaps")),
-  );
-  const failure = planned.find((each) => each.status === "rejected");
-  return {
-    deliveries: planned.flatMap((each) => (each.status === "fulfilled" ? each.value : [])),
-    ...(failure && { failure: { error: failure.reason as unknown } }),
-  };
+  const receivers = found.filter((webhook) => receives(webhook, event));
+  return allEnded(receivers.map((webhook) => planDelivery(event, webhook, receivedAt, isNew ? "no" : "perhaps")));
 }

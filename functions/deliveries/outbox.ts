@@ -1,13 +1,5 @@
-import { afterDuplicate, enterAll } from "./backlog.ts";
 import type { Delivery } from "./delivery.ts";
-import { enqueue } from "./delivery-queue.ts";
-import type { PlannedDelivery } from "./plan-delivery.ts";
-
-/** A delivery that a message is to carry, or that is to wait. */
-type Outgoing = Extract<PlannedDelivery, { kind: "carried" | "waits" }>;
-
-const isOutgoing = (planned: PlannedDelivery): planned is Outgoing =>
-  planned.kind === "carried" || planned.kind === "waits";
+import { handOver, type PlannedDelivery } from "./plan-delivery.ts";
 
 /** Upper bound on how long an event with slow reads or writes delays the messages of the other events. */
 const MAX_DELAY_MS = 1_000;
@@ -18,7 +10,9 @@ const MAX_DELAY_MS = 1_000;
  */
 export class Outbox {
   #missing: number;
-  #waiting: { outgoing: Outgoing[]; done: PromiseWithResolvers<void> }[] = [];
+  #planned: PlannedDelivery[] = [];
+  /** Resolves when what is added by then is handed over, with what is lost. */
+  #handedOver = Promise.withResolvers<Map<Delivery, unknown>>();
   readonly #timer: NodeJS.Timeout;
 
   /** @param events number of events that will each call `add` or `skip` once */
@@ -28,15 +22,18 @@ export class Outbox {
   }
 
   /**
-   * Adds the deliveries of an event that are not stored yet.
+   * Adds the deliveries of an event.
    * @returns a promise that resolves when the queue or the table has them all
-   * @throws when a delivery was neither enqueued nor stored: the event must be processed again
+   * @throws when they could not be planned, or one was neither enqueued nor stored: the event must be processed again
    */
-  add(planned: PlannedDelivery[]): Promise<void> {
-    const done = Promise.withResolvers<void>();
-    this.#waiting.push({ outgoing: planned.filter(isOutgoing), done });
+  async add(planning: Promise<PlannedDelivery[]>): Promise<void> {
+    const [result] = await Promise.allSettled([planning]);
+    if (result.status === "fulfilled") this.#planned.push(...result.value);
+    const { promise } = this.#handedOver;
     this.skip();
-    return done.promise;
+    if (result.status === "rejected") throw result.reason;
+    const lost = await promise;
+    for (const { delivery } of result.value) if (lost.has(delivery)) throw lost.get(delivery);
   }
 
   /** Counts an event without deliveries. */
@@ -47,26 +44,7 @@ export class Outbox {
 
   #flush(): void {
     if (this.#missing <= 0) clearInterval(this.#timer);
-    const batch = this.#waiting.splice(0);
-    if (batch.length === 0) return;
-    const sent = sendOrStore(batch.flatMap(({ outgoing }) => outgoing));
-    const throwFirst = async (outgoing: Outgoing[]) => {
-      const lost = await sent;
-      for (const { delivery } of outgoing) if (lost.has(delivery)) throw lost.get(delivery);
-    };
-    for (const { outgoing, done } of batch) done.resolve(throwFirst(outgoing));
+    this.#handedOver.resolve(handOver(this.#planned.splice(0)).then(({ lost }) => lost));
+    this.#handedOver = Promise.withResolvers();
   }
-}
-
-/** @returns the deliveries that are neither in the queue nor in the table, with the error */
-async function sendOrStore(all: Outgoing[]): Promise<Map<Delivery, unknown>> {
-  const carried = all.filter(({ kind }) => kind === "carried");
-  const messages = carried.map(({ delivery }) => ({ kind: "first" as const, delivery }));
-  const rejected = new Set((await enqueue(messages)).map(({ delivery }) => delivery));
-  // SQS may have accepted a message although the call failed.
-  const due = afterDuplicate(new Date());
-  const { lost } = await enterAll(
-    all.flatMap((each) => (each.kind === "waits" ? each : rejected.has(each.delivery) ? { ...each, due } : [])),
-  );
-  return lost;
 }

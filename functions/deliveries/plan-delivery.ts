@@ -1,23 +1,20 @@
 import type { WebhookEvent } from "../deployments/webhook-event.ts";
+import { inParallel } from "../platform/parallel.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import * as webhooks from "../webhooks/webhook-store.ts";
 import { afterDuplicate, enterAll, holdNew, type NewWaiting } from "./backlog.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
-import { fitsInMessage } from "./delivery-queue.ts";
+import { enqueue, fitsInMessage } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/**
- * `carried`: a message is to carry the delivery. `waits`: it is to wait in the backlog. `stored`: it has a row now.
- * `known`: it had one before.
- */
-export type PlannedDelivery =
-  | { kind: "carried"; webhook: Webhook; delivery: Delivery }
-  | ({ kind: "waits" } & NewWaiting)
-  | { kind: "stored" }
-  /** `row`: as it was read; absent when another process has just inserted it. */
-  | { kind: "known"; webhook: Webhook; row?: Delivery };
+export interface PlannedDelivery extends NewWaiting {
+  /**
+   * `carried`: a message is to carry the delivery. `waits`: it is to wait in the backlog. `held`: its webhook holds its
+   * deliveries. `known`: it had a row before, which is `delivery`.
+   */
+  kind: "carried" | "waits" | "held" | "known";
+}
 
 /**
  * Whether an event was handed to the senders before:
@@ -33,8 +30,7 @@ export const isHealthy = (webhook: Webhook, now: Date): boolean =>
 
 /**
  * Plans the delivery of an event to a webhook. A message carries that of a new event for a healthy webhook. In all other
- * cases the row comes first, written by this function or the caller. Its id is derived from event and webhook, so that a
- * repetition leads to the same row.
+ * cases the row comes first. Its id is derived from event and webhook, so that a repetition leads to the same row.
  */
 export async function planDelivery(
   event: WebhookEvent,
@@ -44,25 +40,45 @@ export async function planDelivery(
 ): Promise<PlannedDelivery> {
   const now = new Date();
   const delivery = createDelivery(event, webhook, now, receivedAt);
+  const isCarried = handedOver === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
+  // SQS may accept a message although the call fails.
+  const due = isCarried || handedOver === "perhaps" ? afterDuplicate(now) : now;
   // Most duplicates arrive when the row exists: a read instead of four writes.
   const row = handedOver === "no" ? undefined : await deliveries.find(webhook.id, delivery.id);
-  if (row) return { kind: "known", webhook, row };
-  const isCarried = handedOver === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
-  if (isCarried && !holdsDeliveries(webhook)) return { kind: "carried", webhook, delivery };
-  if (!holdsDeliveries(webhook)) {
-    return { kind: "waits", webhook, delivery, due: handedOver === "perhaps" ? afterDuplicate(now) : now };
-  }
-  const readWebhook = async () => (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id);
-  return (await holdNew(delivery, readWebhook)) ? { kind: "stored" } : { kind: "known", webhook };
+  if (row) return { kind: "known", webhook, delivery: row, due };
+  if (holdsDeliveries(webhook)) return { kind: "held", webhook, delivery, due };
+  return { kind: isCarried ? "carried" : "waits", webhook, delivery, due };
+}
+
+/** Deliveries that are held at once. */
+const PARALLEL_HOLDS = 25;
+
+/**
+ * Enqueues the deliveries that messages are to carry, and stores all others that have no row. What SQS does not accept waits.
+ * @returns the number of new rows, and the deliveries that are neither in the queue nor in the table, with the error
+ */
+export async function handOver(
+  planned: readonly PlannedDelivery[],
+): Promise<{ stored: number; lost: Map<Delivery, unknown> }> {
+  const ofKind = (kind: PlannedDelivery["kind"]) => planned.filter((each) => each.kind === kind);
+  const messages = ofKind("carried").map(({ delivery }) => ({ kind: "first" as const, delivery }));
+  const rejected = new Set((await enqueue(messages)).map(({ delivery }) => delivery));
+  const { added, lost } = await enterAll(
+    planned.filter(({ kind, delivery }) => kind === "waits" || rejected.has(delivery)),
+  );
+  const held = await inParallel(ofKind("held"), PARALLEL_HOLDS, ({ delivery }) =>
+    holdNew(delivery).catch((error: unknown) => void lost.set(delivery, error)),
+  );
+  return { stored: added + held.filter((isNew) => isNew).length, lost };
 }
 
 /**
- * Stores the planned deliveries that wait.
- * @returns the number of those that had no row
+ * Stores planned deliveries as `handOver` does.
+ * @returns the number of new rows
  * @throws the first error, after all calls have ended
  */
-export async function storeWaiting(planned: readonly PlannedDelivery[]): Promise<number> {
-  const { added, lost } = await enterAll(planned.flatMap((each) => (each.kind === "waits" ? each : [])));
+export async function store(planned: readonly PlannedDelivery[]): Promise<number> {
+  const { stored, lost } = await handOver(planned);
   for (const error of lost.values()) throw error;
-  return added;
+  return stored;
 }

@@ -16,7 +16,7 @@ import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { planDelivery, storeWaiting } from "./plan-delivery.ts";
+import { planDelivery, store } from "./plan-delivery.ts";
 
 /** Owners of one shard whose notifications are published at the same time. */
 const PARALLEL_OWNERS = 8;
@@ -126,7 +126,7 @@ async function deliver(
   const event = createHealthEvent(type, { id, project_id, timestamp, data });
   const receivers = ofProject.filter((webhook) => webhook.id !== data.webhook_id && webhook.events.includes(type));
   // The rows come first: after a crash, the next run finds them and creates no others.
-  await storeWaiting(await allEnded(receivers.map((webhook) => planDelivery(event, webhook, new Date(), "never"))));
+  await store(await allEnded(receivers.map((webhook) => planDelivery(event, webhook, new Date(), "never"))));
 }
 
 /** Publishes a notification about a key. A reminder is dropped when the key is deleted or has expired. */

@@ -11,7 +11,7 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { putBack } from "./backlog.ts";
 import { replayInput } from "./delivery-presenter.ts";
 import * as events from "./event-store.ts";
-import { planDelivery, storeWaiting } from "./plan-delivery.ts";
+import { planDelivery, store } from "./plan-delivery.ts";
 
 /** Size of a group: events whose deliveries, at most 500, are planned and enqueued together. */
 const EVENTS_AT_ONCE = 25;
@@ -106,7 +106,7 @@ async function createMissing(projectId: string, received: Received[]): Promise<n
   const planned = await inParallel(wanted, PARALLEL_WRITES, ({ event, webhook, receivedAt }) =>
     planDelivery(event, webhook, receivedAt, "perhaps"),
   );
-  const known = planned.flatMap((each) => (each.kind === "known" && each.row ? { ...each, row: each.row } : []));
-  await inParallel(known, PARALLEL_WRITES, ({ webhook, row }) => putBack(webhook, row));
-  return (await storeWaiting(planned)) + planned.filter(({ kind }) => kind === "stored").length;
+  const known = planned.filter(({ kind }) => kind === "known");
+  await inParallel(known, PARALLEL_WRITES, ({ webhook, delivery }) => putBack(webhook, delivery));
+  return store(planned);
 }

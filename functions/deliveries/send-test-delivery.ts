@@ -6,7 +6,7 @@ import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { enterNew } from "./backlog.ts";
+import { enter, enteringNew } from "./backlog.ts";
 import { createDelivery } from "./delivery.ts";
 import { testDeliveryInput, testedEvent, toListItem } from "./delivery-presenter.ts";
 
@@ -26,7 +26,7 @@ export const handler = defineEndpoint(endpoints.sendTestDelivery, {
     const delivery = createDelivery(event, webhook, now);
     const details = { delivery_id: delivery.id, event: delivery.event };
     await recordRequest("webhook.test_requested", actor, webhook, details, now);
-    await enterNew(webhook, delivery, now, true);
+    await enter(webhook, [enteringNew(delivery, now, true)]);
     return accepted(toListItem({ ...delivery, next_attempt_at: now.toISOString() }, webhook, now));
   },
 });

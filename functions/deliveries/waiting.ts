@@ -18,6 +18,12 @@ type WaitingDelivery = Pick<Delivery, "status" | "trigger" | "next_attempt_at">;
 
 type WebhookState = Pick<Webhook, "disabled_at" | "suspended_at" | "failing_since" | "probe_at" | "slow_since">;
 
+/** Returns whether a delivery is held. A suspension holds what a user has requested too. */
+export const isHeldBy = (
+  webhook: Pick<Webhook, "disabled_at" | "suspended_at">,
+  delivery: Pick<Delivery, "trigger">,
+): boolean => (isOnRequest(delivery) ? webhook.suspended_at !== undefined : holdsDeliveries(webhook));
+
 export interface Wait {
   /** Null = it is being sent or about to be, or no attempt follows. */
   waiting_for: WaitingFor | null;
@@ -30,14 +36,11 @@ export function waitOf(delivery: WaitingDelivery, webhook: WebhookState, now: Da
   const { status, next_attempt_at = null } = delivery;
   if (status === "held") return { waiting_for: "suspended", next_attempt_at };
   if (status !== "pending") return { waiting_for: null, next_attempt_at };
-  const isAsked = isOnRequest(delivery);
-  if (isAsked ? webhook.suspended_at !== undefined : holdsDeliveries(webhook)) {
-    return { waiting_for: "suspended", next_attempt_at };
-  }
+  if (isHeldBy(webhook, delivery)) return { waiting_for: "suspended", next_attempt_at };
   const isPlanned = next_attempt_at !== null && next_attempt_at > now.toISOString();
   if (isPlanned) return { waiting_for: "schedule", next_attempt_at };
   const circuit = checkCircuit(webhook, now);
-  if (circuit.kind === "open" && !isAsked) {
+  if (circuit.kind === "open" && !isOnRequest(delivery)) {
     return { waiting_for: "recovery", next_attempt_at: laterOf(circuit.probeAt, now).toISOString() };
   }
   const isLate = next_attempt_at !== null && next_attempt_at < addSeconds(now, -USUAL_START_SECONDS);

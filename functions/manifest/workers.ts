@@ -54,8 +54,12 @@ const sending = {
   sendsTo: ["slowDeliveries"],
 } as const satisfies Grants;
 
-/** The calls that let a new delivery wait. */
-const storing = { deliveries: ["GetItem", "PutItem"], backlog: ["PutItem", "UpdateItem", "DeleteItem"] } as const;
+/** The calls that plan new deliveries and let them wait. */
+const storing = {
+  deliveries: ["GetItem", "PutItem"],
+  backlog: ["PutItem", "UpdateItem", "DeleteItem"],
+  webhooks: ["GetItem", "Query"],
+} as const;
 
 const changingMembers = {
   memberVersions: ["GetItem", "UpdateItem"],
@@ -103,7 +107,6 @@ export const workers = [
     memoryMb: 512,
     uses: {
       tables: {
-        webhooks: ["Query"],
         events: ["PutItem"],
         ...storing,
       },
@@ -157,7 +160,6 @@ export const workers = [
         notifications: ["Query", "PutItem", "DeleteItem"],
         apiKeys: ["GetItem"],
         userApiKeys: ["GetItem"],
-        webhooks: ["Query"],
         ...storing,
       },
       queries: ["notifications/due"],
@@ -174,7 +176,6 @@ export const workers = [
     uses: {
       tables: {
         events: ["Query"],
-        webhooks: ["Query"],
         ...storing,
       },
       sendsTo: ["slowDeliveries"],

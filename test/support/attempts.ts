@@ -1,6 +1,5 @@
 import type { SQSEvent } from "aws-lambda";
 import { makeAttempt, readCurrent } from "../../functions/attempts/attempt.ts";
-import type { Visit } from "../../functions/attempts/record.ts";
 import { handler as send } from "../../functions/attempts/send.ts";
 import { handler as sendSlow } from "../../functions/attempts/send-slow.ts";
 import { enter } from "../../functions/deliveries/backlog.ts";
@@ -44,13 +43,13 @@ export async function visitLine(webhook: Pick<Webhook, "project_id" | "id">, rem
 
 /**
  * Makes an attempt of a delivery now, whatever the state of its webhook.
- * @param visit absent = as when its message carries it
+ * @param isInVisit absent = as when its message carries it
  */
-export async function attempt(delivery: Delivery, visit?: Visit): Promise<boolean> {
+export async function attempt(delivery: Delivery, isInVisit = false): Promise<"accepted" | "failed" | "unrecorded"> {
   const { project_id, webhook_id, id } = delivery;
   const { delivery: row, webhook, secrets } = await readCurrent({ project_id, webhook_id, delivery_id: id });
   if (!webhook) throw new Error("The webhook is deleted.");
-  return makeAttempt(row ?? delivery, webhook, secrets, visit);
+  return makeAttempt(row ?? delivery, webhook, secrets, isInVisit);
 }
 
 export interface SentMessage {

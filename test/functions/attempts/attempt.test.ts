@@ -89,7 +89,7 @@ test("sends exactly the headers of the contract, in this spelling", async () => 
 
 test("a response is recorded with its status, its duration and its start", async () => {
   receiver.respondWith((_, response) => response.writeHead(202).end("thank you"));
-  expect(await attempt(delivery)).toBe(true);
+  expect(await attempt(delivery)).toBe("accepted");
   const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   expect((await rowOf(delivery)).attempts).toEqual([
     {
@@ -105,7 +105,7 @@ test("a response is recorded with its status, its duration and its start", async
 
 test("a refused connection is recorded with its error code", async () => {
   await receiver.close();
-  expect(await attempt(delivery)).toBe(false);
+  expect(await attempt(delivery)).toBe("failed");
   const [recorded] = (await rowOf(delivery)).attempts ?? [];
   expect(recorded).toMatchObject({ number: 1, error_code: "connection_refused" });
   expect(recorded).not.toHaveProperty("status_code");

@@ -131,30 +131,29 @@ describe("the lease of a line", () => {
 });
 
 describe("the end of a visit", () => {
-  const own = { leaseId: "own", keptUntil: new Date(0) };
-  const end = (next: Date | undefined, wakes?: number, of = own) => endVisit(webhook, of, next, wakes);
+  const end = (next: Date | undefined, seen?: Parameters<typeof endVisit>[3]) => endVisit(webhook, "own", next, seen);
   beforeEach(async () => {
     await wake(webhook, now);
-    await lease(webhook, own.leaseId, now, at(65));
+    await lease(webhook, "own", now, at(65));
   });
-  const planned = (next: Date, keptUntil = own.keptUntil) => ({
+  const planned = (next: Date, keptUntil = new Date(0)) => ({
     ...{ line: `wake-up#${webhook.id}`, entry: webhook.project_id, due_shard: expect.any(Number) },
     ...{ due: next.toISOString(), lease_until: keptUntil.toISOString(), wakes: expect.any(Number) },
   });
 
   test("removes the wake-up when nothing waits", async () => {
-    expect(await end(undefined, 1)).toBeUndefined();
+    expect(await end(undefined, { wakes: 1 })).toBeUndefined();
     expect(await wakeUp()).toBeUndefined();
   });
 
   test("plans the next look and gives the lease back", async () => {
-    expect(await end(at(300), 1)).toBeUndefined();
+    expect(await end(at(300), { wakes: 1 })).toBeUndefined();
     expect(await wakeUp()).toEqual(planned(at(300)));
     expect(await lease(webhook, "other", at(300), at(365))).toBeDefined();
   });
 
   test("keeps the line leased for as long as the visit asks for", async () => {
-    await end(at(300), 1, { ...own, keptUntil: at(400) });
+    await end(at(300), { wakes: 1, keptUntil: at(400) });
     expect(await wakeUp()).toEqual(planned(at(300), at(400)));
     expect(await lease(webhook, "other", at(399), at(465))).toBeUndefined();
   });
@@ -165,9 +164,9 @@ describe("the end of a visit", () => {
   ])("when a row has entered since the lease, the wake-up %s, and the visit keeps it", async (_, next) => {
     await wake(webhook, at(5));
     const before = await wakeUp();
-    expect(await end(next, 1)).toBe(2);
+    expect(await end(next, { wakes: 1 })).toBe(2);
     expect(await wakeUp()).toEqual(before);
-    expect(await end(next, 2)).toBeUndefined();
+    expect(await end(next, { wakes: 2 })).toBeUndefined();
   });
 
   test("plans the next look whatever has entered, when it does not name what it has seen", async () => {
@@ -182,7 +181,7 @@ describe("the end of a visit", () => {
   ])("does not %s the wake-up that another visit has leased", async (_, next) => {
     await lease(webhook, "other", at(66), at(131));
     const before = await wakeUp();
-    expect(await end(next, 1)).toBeUndefined();
+    expect(await end(next, { wakes: 1 })).toBeUndefined();
     expect(await wakeUp()).toEqual(before);
   });
 });
@@ -192,7 +191,7 @@ describe("when the SDK repeats", () => {
     await wake(webhook, now);
     await lease(webhook, "own", now, at(65));
   };
-  const end = (next: Date | undefined) => endVisit(webhook, { leaseId: "own", keptUntil: new Date(0) }, next, 1);
+  const end = (next: Date | undefined) => endVisit(webhook, "own", next, { wakes: 1 });
 
   test.each<[string, string, () => Promise<unknown>, () => Promise<unknown>, unknown]>([
     [

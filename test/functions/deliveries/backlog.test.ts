@@ -1,13 +1,15 @@
-import { type Entering, enter, enterNew, holdNew, lookAgain } from "../../../functions/deliveries/backlog.ts";
+import { type Entering, enter, holdNew } from "../../../functions/deliveries/backlog.ts";
 import { placeOf } from "../../../functions/deliveries/backlog-store.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
 import { inserted, insertedHeld, requested } from "../../../functions/deliveries/delivery-transitions.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { watchMessages } from "../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
+  changeWebhook,
   givenDelivery,
   givenWaiting,
   givenWebhook,
@@ -185,27 +187,31 @@ test.each([
 );
 
 describe("a delivery that is held", () => {
-  const hold = (delivery: Delivery, now: Webhook | undefined = { ...webhook, disabled_at: "2026-03-01T00:00:00Z" }) =>
-    holdNew(delivery, async () => now);
+  const disable = () => changeWebhook(webhook, { disabled_at: "2026-03-01T00:00:00Z" });
 
-  test("costs one write and no message", async () => {
+  test("costs one write and one read, and no message", async () => {
+    await disable();
     const delivery = newDelivery(webhook);
     const [calls, messages] = [watchDynamo(), watchMessages()];
-    expect(await hold(delivery)).toBe(true);
-    expect(calls).toEqual([{ command: "PutItemCommand", units: 1 }]);
+    expect(await holdNew(delivery)).toBe(true);
+    expect(calls).toEqual([
+      { command: "PutItemCommand", units: 1 },
+      { command: "GetItemCommand", units: 1 },
+    ]);
     expect(messages).toEqual([]);
     expect(await rowOf(delivery)).toEqual({ ...delivery, status: "held", version: expect.any(String) });
   });
 
   test("of a webhook that is deleted meanwhile stays held", async () => {
     const delivery = newDelivery(webhook);
-    await holdNew(delivery, async () => undefined);
+    await webhooks.remove(webhook.project_id, webhook.id);
+    await holdNew(delivery);
     expect(await rowOf(delivery)).toMatchObject({ status: "held" });
   });
 
   test("of a webhook that is enabled meanwhile waits, for longer than a message that carries it", async () => {
     const delivery = newDelivery(webhook);
-    expect(await hold(delivery, webhook)).toBe(true);
+    expect(await holdNew(delivery)).toBe(true);
     expect(await expectInvariant(delivery)).toBe(true);
     const { next_attempt_at = "" } = await rowOf(delivery);
     expect(Math.abs(Date.parse(next_attempt_at) - fromNow(75).getTime())).toBeLessThan(2_000);
@@ -214,40 +220,13 @@ describe("a delivery that is held", () => {
   test("and was held before waits too when its webhook is enabled", async () => {
     const delivery = newDelivery(webhook);
     await change(delivery, insertedHeld(delivery));
-    expect(await hold(delivery, webhook)).toBe(false);
+    expect(await holdNew(delivery)).toBe(false);
     expect(await expectInvariant(delivery)).toBe(true);
   });
 
   test("and exists with another status stays as it is", async () => {
     const row = await givenDelivery(webhook);
-    expect(await hold(row, webhook)).toBe(false);
+    expect(await holdNew(row)).toBe(false);
     expect(await rowOf(row)).toEqual(row);
-  });
-});
-
-test("enterNew returns whether the row is new", async () => {
-  const delivery = newDelivery(webhook);
-  expect(await enterNew(webhook, delivery, fromNow(0))).toBe(true);
-  expect(await enterNew(webhook, delivery, fromNow(0))).toBe(false);
-  expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([(await rowOf(delivery)).place]);
-});
-
-describe("a look that is asked for", () => {
-  const lookNow = () => lookAgain(webhook, new Date());
-
-  test("lets a worker look now at a line that waits for later", async () => {
-    await givenWaiting(webhook, { due: fromNow(3_600) });
-    const messages = watchMessages();
-    await lookNow();
-    expect(messages).toEqual([work(0)]);
-    expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeLessThanOrEqual(Date.now());
-  });
-
-  test("sends nothing when a look is due already, but counts as an entry, so that a visit looks again", async () => {
-    await givenWaiting(webhook);
-    const messages = watchMessages();
-    await lookNow();
-    expect(messages).toEqual([]);
-    expect(await wakeUpOf(webhook)).toMatchObject({ wakes: 2 });
   });
 });

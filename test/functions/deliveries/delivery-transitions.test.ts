@@ -47,9 +47,7 @@ const failure: Attempt = {
 };
 const { error_code, ...answer } = failure;
 const success: Attempt = { ...answer, status_code: 200 };
-const retry = { status: "pending", place } as const;
 const shadow = { at: later, headers: { "webhook-id": "d" } };
-const lastFailure = { status: "failed" } as const;
 const one = { attempts: [failure], attempt_count: 1 };
 
 type Case = [title: string, transition: Transition, row: Delivery | undefined, next: Delivery | undefined];
@@ -155,44 +153,39 @@ describe("attempted", () => {
   test.each<Case>([
     [
       "a success without a row inserts it",
-      attempted(unwritten, success, { status: "succeeded" }),
+      attempted(unwritten, success),
       undefined,
       { ...unwritten, attempts: [success], attempt_count: 1, status: "succeeded" },
     ],
     [
       "a failure without a row lets it wait",
-      attempted(unwritten, failure, retry),
+      attempted(unwritten, failure, place),
       undefined,
       { ...unwritten, ...one, ...atPlace },
     ],
     [
       "a success ends the wait",
-      attempted(waiting({ trigger: "test" }), success, { status: "succeeded" }),
+      attempted(waiting({ trigger: "test" }), success),
       waiting({ trigger: "test" }),
       rowOf({ attempts: [success], attempt_count: 1, status: "succeeded" }),
     ],
     [
       "a failure moves the row to the place of its retry",
-      attempted(waiting({ trigger: "redeliver" }), failure, retry),
+      attempted(waiting({ trigger: "redeliver" }), failure, place),
       waiting({ trigger: "redeliver" }),
       rowOf({ ...one, ...atPlace }),
     ],
-    [
-      "the last failure ends the wait",
-      attempted(waiting(), failure, lastFailure),
-      waiting(),
-      rowOf({ ...one, status: "failed" }),
-    ],
-    ["of a row that has expired leaves nothing", attempted(waiting(), failure, retry), undefined, undefined],
+    ["the last failure ends the wait", attempted(waiting(), failure), waiting(), rowOf({ ...one, status: "failed" })],
+    ["of a row that has expired leaves nothing", attempted(waiting(), failure, place), undefined, undefined],
     [
       "that is recorded already stays as it is",
-      attempted(waiting(), { ...failure, number: 2 }, retry),
+      attempted(waiting(), { ...failure, number: 2 }, place),
       waiting(one),
       undefined,
     ],
     [
       "that began and ended with another one, which failed: a success is no repetition of it",
-      attempted(waiting(), success, { status: "succeeded" }),
+      attempted(waiting(), success),
       waiting(one),
       rowOf({ attempts: [failure, { ...success, number: 2 }], attempt_count: 2, status: "succeeded" }),
     ],
@@ -200,25 +193,25 @@ describe("attempted", () => {
     // A row that was not there, or did not wait, when the request began.
     [
       "without a row, but a duplicate inserted it meanwhile: decides",
-      attempted(unwritten, success, { status: "succeeded" }),
+      attempted(unwritten, success),
       waiting(),
       rowOf({ attempts: [success], attempt_count: 1, status: "succeeded" }),
     ],
     [
       "after another attempt: a failure is added, and the plan stays",
-      attempted(waiting(), failure, lastFailure),
+      attempted(waiting(), failure),
       waiting({ attempts: [other], attempt_count: 1 }),
       waiting({ attempts: [other, { ...failure, number: 2 }], attempt_count: 2, attempts_before_schedule: 1 }),
     ],
     [
       "after another attempt: a success ends all",
-      attempted(waiting(), success, { status: "succeeded" }),
+      attempted(waiting(), success),
       waiting({ attempts: [other], attempt_count: 1 }),
       rowOf({ attempts: [other, { ...success, number: 2 }], attempt_count: 2, status: "succeeded" }),
     ],
     [
       "after a success: a failure is added, and the success stays",
-      attempted(waiting(), failure, retry),
+      attempted(waiting(), failure, place),
       rowOf({ status: "succeeded", attempts: [{ ...success, duration_ms: 99 }], attempt_count: 1 }),
       rowOf({
         status: "succeeded",
@@ -232,26 +225,26 @@ describe("attempted", () => {
     ],
     [
       "a failure of a cancelled row is added",
-      attempted(waiting(), failure, retry),
+      attempted(waiting(), failure, place),
       rowOf({ status: "cancelled" }),
       rowOf({ ...one, status: "cancelled", attempts_before_schedule: 1 }),
     ],
     [
       "a success of a held row ends it",
-      attempted(waiting(), success, { status: "succeeded" }),
+      attempted(waiting(), success),
       rowOf({ status: "held", place: "old" }),
       rowOf({ attempts: [success], attempt_count: 1, status: "succeeded" }),
     ],
 
     [
       "a request during an attempt: a failure is added, and the request stays",
-      attempted(waiting(), failure, lastFailure),
+      attempted(waiting(), failure),
       waiting({ place: "asked", trigger: "redeliver", ...during }),
       waiting({ ...one, place: "asked", trigger: "redeliver", ...during, attempts_before_schedule: 1 }),
     ],
     [
       "a request during an attempt: a success does not end it",
-      attempted(waiting(), success, { status: "succeeded" }),
+      attempted(waiting(), success),
       waiting({ place: "asked", trigger: "redeliver", ...during }),
       waiting({
         attempts: [success],
@@ -267,12 +260,12 @@ describe("attempted", () => {
   });
 
   test("numbers an attempt after those that are recorded", () => {
-    const next = attempted(unwritten, { ...failure, at: later }, retry)(waiting({ ...one, attempt_count: 4 }));
+    const next = attempted(unwritten, { ...failure, at: later }, place)(waiting({ ...one, attempt_count: 4 }));
     expect(next?.attempts?.map(({ number }) => number)).toEqual([1, 5]);
   });
 
   test.each<[string, Delivery | undefined, ReturnType<typeof effectOf>]>([
-    ["no row", undefined, "decisive"],
+    ["a row that has expired", undefined, "expired"],
     ["the row as read", waiting(), "decisive"],
     ["the row at another place", waiting({ place: "moved" }), "decisive"],
     ["a request meanwhile", waiting(during), "requested"],
@@ -282,5 +275,9 @@ describe("attempted", () => {
     ["a held row", rowOf({ status: "held" }), "overtaken"],
   ])("%s: the attempt is %s", (_, row, effect) => {
     expect(effectOf(row, waiting())).toBe(effect);
+  });
+
+  test("no row, before and after: the attempt is decisive", () => {
+    expect(effectOf(undefined, unwritten)).toBe("decisive");
   });
 });

@@ -293,7 +293,7 @@ describe("the calls for an event", () => {
       marked({ disabled_at: "2026-03-01T00:00:00.000Z" }),
       [
         ["PutItem", 1],
-        ["Query", 1],
+        ["GetItem", 1],
       ],
       0,
     ],

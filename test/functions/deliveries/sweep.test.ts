@@ -64,7 +64,7 @@ test("a wake-up is called for at each run until a worker has planned its next lo
   await sweep();
   expect(await callsOf()).toEqual([webhook.id, webhook.id]);
   await lease(webhook, "visit", new Date(), new Date(Date.now() + 60_000));
-  await endVisit(webhook, { leaseId: "visit", keptUntil: new Date(0) }, minutesAgo(-1));
+  await endVisit(webhook, "visit", minutesAgo(-1));
   await sweep();
   expect(await callsOf()).toEqual([]);
 });
