@@ -92,11 +92,10 @@ export function differenceOf(
     const member = memberName({ user_id, project_id });
     const [stored, before, after] = [versions.get(member), current.get(member), { name, role }];
     const isLater = isSettled({ user_id, project_id }) || (stored !== undefined && stored.version > version);
-    const hasVersion = stored !== undefined && !stored.removed;
     if (isLater || isSame(before, after)) difference.unchanged += 1;
     else if (before) difference.changed += 1;
     else difference.added += 1;
-    if (!isLater && !(hasVersion && isSame(before, after))) changes.push({ user_id, project_id, before, after });
+    if (!isLater && !(stored && isSame(before, after))) changes.push({ user_id, project_id, before, after });
   }
   return { changes, difference, removesTooMany: removed.length * 10 > reported.length };
 }

@@ -41,14 +41,11 @@ export function parseCidrs(texts: string[]): Cidr[] {
 }
 
 /**
- * Returns whether an IPv6 address is in 2000::/3 and not in 3fff::/20. 2000::/3 is the only space that is routed
- * globally so far; addresses that embed an IPv4 address are outside of it, or in special ranges of it. 3fff::/20 is for
- * documentation (RFC 9637). The check compares bits because parsing the ranges would take 2 % of a cold start.
+ * Returns whether an IPv6 address is in 2000::/3, the only space that is routed globally so far. Addresses that embed an IPv4
+ * address are outside of it, or in special ranges of it. The check compares bits because parsing the range would take time of a
+ * cold start.
  */
-function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean {
-  const isDocumentation = first === 0x3fff && second >> 12 === 0;
-  return first >> 13 === 0b001 && !isDocumentation;
-}
+const isGlobalIpv6 = ({ parts: [first = 0] }: ipaddr.IPv6): boolean => first >> 13 === 0b001;
 
 /**
  * Returns whether an address is globally routable. `unicast` excludes every special range: private, loopback,

@@ -103,8 +103,12 @@ describe("a trusted workflow", () => {
   });
 
   test("sees a project in which it may write with the role admin", async () => {
-    const { as } = await givenTrust();
-    expect((await as().get("/v1/projects")).body.data).toMatchObject([{ role: "admin" }]);
+    const { as, trust } = await givenTrust();
+    const [project] = (await as().get("/v1/projects")).body.data;
+    expect(project.role).toBe("admin");
+    await trust();
+    // Its time is that of the first trusted workflow.
+    expect((await as().get("/v1/projects")).body.data).toEqual([project]);
   });
 
   test("is named in the log and in the audit log, with repository, ref and run", async () => {

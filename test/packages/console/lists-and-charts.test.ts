@@ -184,6 +184,18 @@ describe("the timeline of deployments", () => {
     expect(deploymentsOf([])).toEqual([]);
   });
 
+  test("two ends at the same time are in the order of their ids", () => {
+    const [one, two] = [
+      { ...eventOf(failed, "a", 5), id: "1" },
+      { ...eventOf(succeeded, "a", 5), id: "2" },
+    ];
+    for (const order of [
+      [one, two],
+      [two, one],
+    ])
+      expect(deploymentsOf(order)).toMatchObject([{ state: "succeeded" }]);
+  });
+
   test("an event that the feed returns again is shown once", () => {
     const [one, two] = [eventOf(started, "a", 0), eventOf(failed, "a", 1)];
     expect(mergeEvents([one], [{ ...one }, two])).toEqual([one, two]);
