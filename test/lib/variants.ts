@@ -16,14 +16,12 @@ export interface Variant {
 
 export const variants = {
   dev: { stage: stageNamed("dev") },
-  /** The same as `dev`. */
-  devAgain: { stage: stageNamed("dev") },
+  /** The same as `dev`, with a bucket. */
   devWithBucket: { stage: stageNamed("dev"), addsBucket: true },
   devGradual: { stage: { ...stageNamed("dev"), deploysGradually: true } },
   prod: { stage: stageNamed("prod") },
-  prodUrgent: { stage: stageNamed("prod"), isUrgent: true },
   /** Contains every kind of stateful resource. */
-  prodWithKey: { stage: { ...stageNamed("prod"), kmsKey: "create" } },
+  prodWithKey: { stage: { ...stageNamed("prod"), kmsKey: "create" }, isUrgent: true },
   everyOption: { stage: everyOption },
   /** The options that have two forms, in the one that `everyOption` does not use. */
   otherForms: {

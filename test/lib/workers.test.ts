@@ -238,7 +238,7 @@ describe("a gradual deployment", () => {
     const isEnabled = (stack: SynthesizedStack) =>
       groupsOf(stack).map(({ Properties }) => Properties.AlarmConfiguration.Enabled);
     expect(isEnabled(prod)).toEqual([true, true, true, true]);
-    expect(isEnabled(new SynthesizedStack("prodUrgent"))).toEqual([false, false, false, false]);
+    expect(isEnabled(new SynthesizedStack("prodWithKey"))).toEqual([false, false, false, false]);
   });
 
   test("moves the aliases that API Gateway and the event source mappings call", () => {
