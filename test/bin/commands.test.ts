@@ -34,7 +34,7 @@ const call = (token: string, path: string, body?: object) =>
 const tokenFor = (user: string) => mintToken(readFileSync(join(settings.DATA_DIR, "jwt-secret"), "utf8").trim(), user);
 
 test("token prints a JWT with a lifetime of one hour, and nothing else", async () => {
-  const { code, stdout, stderr } = await runCommand("token", ["--user", "alice"], settings);
+  const { code, stdout, stderr } = await commandHere("token", ["--user", "alice"], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
   const { sub, iat = 0, exp = 0 } = jwt.decode(stdout.trim()) as jwt.JwtPayload;
@@ -59,7 +59,7 @@ test("token --expires-in sets the lifetime, and the service accepts at most an h
 
 test("project puts a user into a project and prints its id", async () => {
   const user = randomUUID();
-  const { stdout } = await runCommand("project", ["--user", user, "--name", "Shop"], settings);
+  const { stdout } = await commandHere("project", ["--user", user, "--name", "Shop"], settings);
   const { body } = await call(tokenFor(user), "/v1/projects");
   expect(body.data).toEqual([expect.objectContaining({ id: stdout.trim(), name: "Shop", role: "admin" })]);
 });
@@ -219,7 +219,7 @@ test("demo shows every step on the running service, and deletes what it created"
     return body.data.map(({ health: { last_success_at, ...health }, ...webhook }: Shown) => ({ ...webhook, health }));
   };
   const before = await webhooks();
-  const { code, stdout, stderr } = await runCommand("demo", [], settings);
+  const { code, stdout, stderr } = await commandHere("demo", [], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
   expect(stdout).toContain("the next request with it is rejected: invalid_api_key");
@@ -253,26 +253,15 @@ test("demo ci shows a job without a key, and that everything else is refused, be
   expect(stdout).not.toContain("✘");
 });
 
-describe("without receivers on this machine, demo prints why it cannot run, before its first step,", () => {
-  const refused = {
+// test/bin/local/local.test.ts tests it when only the running service has the setting.
+test("demo prints why it cannot start a service without receivers on this machine, before its first step", async () => {
+  const own = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
+  expect(await commandHere("demo", [], own)).toEqual({
     code: 1,
     stdout: "",
     stderr:
       "This run allows no receivers on this machine (WEBHOOK_ALLOW_CIDRS). " +
       "Start the service with the default to run the demo.\n",
-  };
-
-  test("when it would start its own service", async () => {
-    const own = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
-    expect(await runCommand("demo", [], own)).toEqual(refused);
-  });
-
-  test("when only the running service has the setting", async () => {
-    const DATA_DIR = freshDataDir();
-    const strict = await startLocalRun({ DATA_DIR, WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8" });
-    expect(strict.page).not.toContain("npm run --silent demo");
-    expect(await runCommand("demo", [], { DATA_DIR })).toEqual(refused);
-    await strict.end("SIGKILL");
   });
 });
 

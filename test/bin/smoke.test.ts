@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify, stripVTControlCharacters } from "node:util";
-import { readArguments, UsageError } from "../../bin/local/command.ts";
+import { helpPage, readArguments, UsageError } from "../../bin/local/command.ts";
 import { credentials, everyResponse, reach } from "../../bin/smoke/auth-checks.ts";
 import { readSmokeOptions, type SmokeOptions, smokeProgram } from "../../bin/smoke/options.ts";
 import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke/run.ts";
-import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
+import { runCommand } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { type TestService, useService } from "../support/service.ts";
 import {
@@ -155,27 +155,12 @@ describe("a healthy stage", () => {
     await expectNothingRemains();
   });
 
-  test("passes with --all when only excused checks are skipped", async () => {
-    const { hasPassed, skip } = await check({ baseUrl: service.baseUrl, receiver: "listen", requiresAll: true });
-    expect({ hasPassed, skip }).toEqual({
-      hasPassed: true,
-      skip: [
-        "a viewer can read but not change: not checked, the user is not a viewer of any project",
-        expect.stringMatching(/Strict-Transport-Security.*: not checked, the connection is plain http$/),
-      ],
-    });
-  });
-
-  test("uses the project given with --project", async () => {
+  test("uses the project given with --project, and without a receiver sends no test delivery and names the option", async () => {
     const second = await service.project(user.userId);
-    const { requests } = await checkThroughProxy({}, { projectId: second });
+    const { hasPassed, skip, requests } = await checkThroughProxy({}, { projectId: second });
+    expect(hasPassed).toBe(true);
     expect(requests.some(({ path }) => path.includes(second))).toBe(true);
     expect(requests.some(({ path }) => path.includes(projectId))).toBe(false);
-  });
-
-  test("sends no test delivery without a receiver, and names the option", async () => {
-    const { hasPassed, skip, requests } = await checkThroughProxy({});
-    expect(hasPassed).toBe(true);
     expect(skip).toContainEqual(expect.stringMatching(/^a test delivery arrives: .*--receiver/));
     expect(requests.some(({ path }) => path.endsWith("/test"))).toBe(false);
   });
@@ -1076,42 +1061,39 @@ describe("the command line", () => {
   });
 });
 
-describe("the command against a local run", () => {
-  let run: LocalRun;
-  beforeAll(async () => {
-    run = await startLocalRun({ DATA_DIR: freshDataDir() });
-  });
-  afterAll(() => run.end("SIGKILL"));
-
-  test("exits with 0 and reports every check", async () => {
+describe("the command", () => {
+  test("exits with 0, reports every check, and accepts with --all that the excused ones are skipped", async () => {
     const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, SMOKE_URL: run.baseUrl, SMOKE_TOKEN: run.token };
+    const env = { PATH, HOME, SMOKE_URL: service.baseUrl, SMOKE_TOKEN: user.token };
     const args = ["run", "--silent", "smoke", "--", "--listen", "--all"];
     const { stdout } = await promisify(execFile)("npm", args, { cwd: root, env });
     expect(stdout).toContain("both signatures verified");
     expect(stdout).toMatch(/\nSmoke test passed: 3\d ok, 2 skipped, in \d+\.\d s\.\n\n$/);
+    expect(stdout).toMatch(
+      /skip .* a viewer can read but not change: not checked, the user is not a viewer of any project\n/,
+    );
+    expect(stdout).toMatch(/skip .*Strict-Transport-Security.*: not checked, the connection is plain http\n/);
     expect(stdout).not.toContain("FAIL");
-    expect(stdout).not.toContain(run.token);
+    expect(stdout).not.toContain(user.token);
   });
 
   test("exits with 1 when a check fails, and with 2 on a usage error", async () => {
-    const SMOKE_TOKEN = run.token;
+    const SMOKE_TOKEN = user.token;
     const { code, stdout, stderr } = await runCommand("smoke", ["--url", await unusedUrl()], { SMOKE_TOKEN });
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(stdout).toContain("Smoke test failed: 1 ok, 1 failed");
-    const wrong = await runCommand("smoke", ["--url", run.baseUrl, run.token], { SMOKE_TOKEN });
+    const wrong = await runCommand("smoke", ["--url", service.baseUrl, user.token], { SMOKE_TOKEN });
     expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 2, stdout: "" });
     expect(wrong.stderr).toMatch(
       /^Unexpected argument: every value needs an option\.\nUsage: npm run --silent smoke -- \[--url/,
     );
-    expect(wrong.stderr).not.toContain(run.token);
+    expect(wrong.stderr).not.toContain(user.token);
   });
 
-  test("prints the options and exits with 0 on --help", async () => {
-    const { code, stdout, stderr } = await runCommand("smoke", ["--help"], {});
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toMatch(/^Usage: npm run --silent smoke -- \[--url/m);
-    const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name);
+  test("has every option on its help page", () => {
+    const page = helpPage(smokeProgram);
+    expect(page).toMatch(/^Usage: npm run --silent smoke -- \[--url/m);
+    const options = [...page.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name);
     const ofUsers = ["--url", "--token", "--project", "--receiver", "--listen", "--all"];
     expect(options).toEqual([...ofUsers, "--operator", "--stage", "--close-endpoint", "--help"]);
   });
@@ -1124,7 +1106,7 @@ describe("the command against a local run", () => {
     const server = http.createServer(() => onRequest());
     const args = ["bin/smoke.ts", "--url", `http://127.0.0.1:${await listening(server)}`];
     const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, SMOKE_TOKEN: run.token };
+    const env = { PATH, HOME, SMOKE_TOKEN: user.token };
     const child = spawn(join(root, "node_modules/.bin/node"), args, { cwd: root, env });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -1147,7 +1129,7 @@ describe("the command against a local run", () => {
     const webhookIsCreated = new Promise<void>((resolve) => {
       sawWebhook = resolve;
     });
-    const proxy = await openProxy(run.baseUrl, {
+    const proxy = await openProxy(service.baseUrl, {
       response(_, request) {
         if (!createsWebhook(request)) return;
         sawWebhook();
@@ -1156,7 +1138,7 @@ describe("the command against a local run", () => {
       },
     });
     const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, SMOKE_TOKEN: run.token };
+    const env = { PATH, HOME, SMOKE_TOKEN: user.token };
     const child = spawn(join(root, "node_modules/.bin/node"), ["bin/smoke.ts", "--url", proxy.url], { cwd: root, env });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -1172,11 +1154,6 @@ describe("the command against a local run", () => {
     await proxy.close();
     expect(stdout).toContain("Interrupted: the remaining checks were not run.");
     expect(stdout).toContain("everything that was created is removed");
-    const get = async (path: string) => {
-      const response = await fetch(run.baseUrl + path, { headers: { authorization: `Bearer ${run.token}` } });
-      return ((await response.json()) as { data: unknown[] }).data;
-    };
-    expect(await get("/v1/api-keys")).toEqual([]);
-    expect(await get(`/v1/projects/${run.projectId}/webhooks`)).toEqual([]);
+    await expectNothingRemains();
   });
 });

@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import net from "node:net";
 import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { commandHere } from "../../support/command-here.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../../support/local-run.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -136,25 +137,12 @@ describe("a running service", () => {
   });
 });
 
-test("ends on Ctrl-C while a client holds an idle connection, and before a receiver that hangs has its timeout", async () => {
-  const run = await start();
-  const socket = net.connect({ host: "127.0.0.1", port: Number(new URL(run.baseUrl).port) });
-  await once(socket, "connect");
-  const hanging = await receiver();
-  hanging.respondWith(() => {});
-  await subscribe(run, hanging.url);
-  await sendEvent(run);
-  await hanging.waitFor(1);
-  const stoppedAt = performance.now();
-  expect(await run.end("SIGINT")).toBe(0);
-  expect(performance.now() - stoppedAt).toBeLessThan(14_000);
-  socket.destroy();
-});
-
 describe("a service that is killed with kill -9 while a delivery is in flight and events are queued", () => {
   const settings = { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "1,1,1" };
   let before: LocalRun;
   let after: LocalRun;
+  let strict: LocalRun;
+  const strictSettings = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
   let hanging: Receiver;
   let target: Receiver;
   let key: string;
@@ -180,7 +168,7 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
 
   test("starts again although another service has its old address", async () => {
     hanging.respondWith(200);
-    await start({ PORT: new URL(before.baseUrl).port });
+    strict = await start({ ...strictSettings, PORT: new URL(before.baseUrl).port });
     after = await start(settings);
     expect(after.baseUrl).not.toBe(before.baseUrl);
   });
@@ -205,6 +193,31 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
       expect([...arrived].sort()).toEqual(queued.toSorted());
     });
   });
+
+  test("ends on Ctrl-C while a client holds an idle connection, and before a receiver that hangs has its timeout", async () => {
+    const socket = net.connect({ host: "127.0.0.1", port: Number(new URL(after.baseUrl).port) });
+    await once(socket, "connect");
+    hanging.respondWith(() => {});
+    await sendEvent(after);
+    await hanging.waitFor(3);
+    const stoppedAt = performance.now();
+    expect(await after.end("SIGINT")).toBe(0);
+    expect(performance.now() - stoppedAt).toBeLessThan(14_000);
+    socket.destroy();
+  });
+
+  test("beside it, one with an empty WEBHOOK_ALLOW_CIDRS allows no private address, as on AWS, and no demo", async () => {
+    const { status, body } = await subscribe(strict, "http://127.0.0.1:4000/");
+    expect({ status, code: body.error?.code }).toEqual({ status: 400, code: "validation_error" });
+    expect(tryItCommands(strict)).not.toContain("4000");
+    expect(strict.page).not.toContain("npm run --silent demo");
+    const { DATA_DIR } = strictSettings;
+    expect(await runCommand("demo", [], { DATA_DIR })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("This run allows no receivers on this machine"),
+    });
+  });
 });
 
 test.each([
@@ -222,7 +235,10 @@ test.each(["PORT", "SQS_PORT"])("prints one line when the port in %s is in use",
   const server = net.createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as net.AddressInfo;
-  const { code, stderr, stdout } = await runCommand("local", [], { DATA_DIR: freshDataDir(), [setting]: String(port) });
+  const { code, stderr, stdout } = await commandHere("local", [], {
+    DATA_DIR: freshDataDir(),
+    [setting]: String(port),
+  });
   server.close();
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toBe(
@@ -231,7 +247,7 @@ test.each(["PORT", "SQS_PORT"])("prints one line when the port in %s is in use",
 });
 
 test("does not start with an invalid setting and prints one line", async () => {
-  const finished = await runCommand("local", [], { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "5,soon" });
+  const finished = await commandHere("local", [], { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "5,soon" });
   expect(finished).toMatchObject({ code: 1, stdout: "" });
   expect(finished.stderr).toMatch(/^RETRY_SCHEDULE accepts whole seconds.*\n$/);
 });
@@ -239,7 +255,7 @@ test("does not start with an invalid setting and prints one line", async () => {
 test("does not start when its log cannot be written and prints one line", async () => {
   const DATA_DIR = freshDataDir();
   mkdirSync(join(DATA_DIR, "service.log"));
-  const { code, stdout, stderr } = await runCommand("local", [], { DATA_DIR });
+  const { code, stdout, stderr } = await commandHere("local", [], { DATA_DIR });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(/^The data directory .+ cannot be used: EISDIR.+ Set DATA_DIR to a folder that .+\n$/);
   rmSync(join(DATA_DIR, "service.log"), { recursive: true });
@@ -274,13 +290,6 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
-
-test("allows no private address when WEBHOOK_ALLOW_CIDRS is set to nothing, as on AWS", async () => {
-  const run = await start({ WEBHOOK_ALLOW_CIDRS: "" });
-  const { status, body } = await subscribe(run, "http://127.0.0.1:4000/");
-  expect({ status, code: body.error?.code }).toEqual({ status: 400, code: "validation_error" });
-  expect(tryItCommands(run)).not.toContain("4000");
-});
 
 function canConnect(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
