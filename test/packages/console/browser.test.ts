@@ -665,7 +665,7 @@ inChromium.describe("the console in Chromium", () => {
         await sendEvent(projectId, {}, (text) => JSON.stringify({ ...JSON.parse(text), data: { environment } }));
       }
       await target.waitFor(2);
-      const page = await recordingBodies(await newPage(await newContext()));
+      const page = await recordingBodies(await newPage());
       await signIn(page, hash);
       await page.getByRole("button", { name: "Edit" }).click();
       const dialog = page.getByRole("dialog");
@@ -1121,37 +1121,15 @@ inChromium.describe("the console in Chromium", () => {
       await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
     }
 
-    interface Visit {
-      /** The controls of each screen and dialog. */
-      controls: Record<string, string[]>;
-      /** The violations that axe-core finds in each screen and dialog. Those without any are left out. */
-      violations: Record<string, string[]>;
-    }
-
-    /** Opens every screen as a member with a role. @param options what else is done on each screen */
-    async function visitScreens(page: Page, options: { withAxe: boolean; withDialogs: boolean }): Promise<Visit> {
-      const { withAxe, withDialogs } = options;
-      const visit: Visit = { controls: {}, violations: {} };
-      const check = async (name: string, selector: string) => {
-        const found = withAxe ? await violationsIn(page, selector) : [];
-        if (found.length > 0) visit.violations[name] = found;
-      };
+    /** Opens every screen as a member with a role. @returns the controls of each */
+    async function visitScreens(page: Page, look: (screen: string) => Promise<void> = async () => {}) {
+      const controls: Record<string, string[]> = {};
       for (const screen of Object.keys(screens)) {
         await open(page, screen);
-        const title = `${withIds(screens[screen]?.title)} · Deployment webhooks`;
-        if (withAxe) await eventually(async () => expect(await page.title()).toBe(title));
-        visit.controls[screen] = await controlsIn(page, "main");
-        await check(screen, "html");
-        for (const { button, controls } of withDialogs ? dialogs.filter((each) => each.screen === screen) : []) {
-          await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
-          await eventually(async () => expect(await controlsIn(page, "dialog")).toEqual(controls));
-          await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
-          await check(`${screen}: ${button}`, "dialog");
-          await page.keyboard.press("Escape");
-          await page.getByRole("dialog").waitFor({ state: "detached" });
-        }
+        controls[screen] = await controlsIn(page, "main");
+        await look(screen);
       }
-      return visit;
+      return controls;
     }
 
     const controlsOf = (role: Role) =>
@@ -1159,30 +1137,47 @@ inChromium.describe("the console in Chromium", () => {
 
     test("a viewer sees exactly the permitted controls on every screen", async () => {
       const page = await signedIn("", { token: tokenOf("viewer-of-all-screens") });
-      const { controls } = await visitScreens(page, { withAxe: false, withDialogs: false });
-      expect(controls).toEqual(controlsOf("viewer"));
+      expect(await visitScreens(page)).toEqual(controlsOf("viewer"));
       await open(page, "a project");
       await page.getByText("Read-only (viewer)").waitFor();
     });
 
-    test.each([
-      { colorScheme: "light", viewport: VIEWPORT, device: "a desktop", withDialogs: true },
-      { colorScheme: "dark", viewport: { width: 390, height: 844 }, device: "a phone", withDialogs: false },
-    ] as const)(
-      "an admin sees exactly the permitted controls, and axe finds no violation, in the $colorScheme theme on $device",
-      async ({ colorScheme, viewport, withDialogs }) => {
-        const page = await newPage();
-        await page.emulateMedia({ colorScheme });
-        await page.setViewportSize(viewport);
-        await page.goto(`${run.baseUrl}/console/`);
-        await page.getByLabel("JWT or API key").waitFor();
-        expect(await violationsIn(page)).toEqual([]);
-        await signIn(page, "", tokenOf("admin-of-all-screens"));
-        const { controls, violations } = await visitScreens(page, { withAxe: true, withDialogs });
-        expect(controls).toEqual(controlsOf("admin"));
-        expect(violations).toEqual({});
-      },
-    );
+    test("an admin sees exactly the permitted controls, and axe finds no violation, also in the dark theme on a phone", async () => {
+      const page = await newPage();
+      const violations: Record<string, string[]> = {};
+      const check = async (name: string, selector = "html") => {
+        const found = await violationsIn(page, selector);
+        if (found.length > 0) violations[name] = found;
+      };
+      const checkDarkOnPhone = async (name: string) => {
+        await page.emulateMedia({ colorScheme: "dark" });
+        await page.setViewportSize({ width: 390, height: 844 });
+        await check(`${name}, dark, on a phone`);
+        await page.emulateMedia({ colorScheme: "light" });
+        await page.setViewportSize(VIEWPORT);
+      };
+      await page.goto(`${run.baseUrl}/console/`);
+      await page.getByLabel("JWT or API key").waitFor();
+      await check("sign-in");
+      await checkDarkOnPhone("sign-in");
+      await signIn(page, "", tokenOf("admin-of-all-screens"));
+      const controls = await visitScreens(page, async (screen) => {
+        const title = `${withIds(screens[screen]?.title)} · Deployment webhooks`;
+        await eventually(async () => expect(await page.title()).toBe(title));
+        await check(screen);
+        for (const { button, controls } of dialogs.filter((each) => each.screen === screen)) {
+          await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
+          await eventually(async () => expect(await controlsIn(page, "dialog")).toEqual(controls));
+          await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
+          await check(`${screen}: ${button}`, "dialog");
+          await page.keyboard.press("Escape");
+          await page.getByRole("dialog").waitFor({ state: "detached" });
+        }
+        await checkDarkOnPhone(screen);
+      });
+      expect(controls).toEqual(controlsOf("admin"));
+      expect(violations).toEqual({});
+    });
 
     test("every dialog belongs to a screen", () => {
       expect(dialogs.filter(({ screen }) => !(screen in screens))).toEqual([]);
