@@ -6,7 +6,10 @@ import { checkForSecrets, type Environment, environment } from "./svc.ts";
 
 interface Options {
   env?: Environment;
-  input?: string;
+  /** A stream that does not end keeps the command running. */
+  input?: string | Readable;
+  /** Receives what the command prints to stdout while it runs. */
+  onStdout?: (text: string) => void;
   /** Whether the command is expected to print a secret to stdout, or to stderr. */
   showsSecret?: boolean | "stderr";
 }
@@ -17,12 +20,13 @@ interface Options {
  */
 export async function svcHere(
   args: string[],
-  { env, input = "", showsSecret = false }: Options = {},
+  { env, input = "", onStdout = () => {}, showsSecret = false }: Options = {},
 ): Promise<Finished> {
   const output = { stdout: "", stderr: "" };
   const spies = (["stdout", "stderr"] as const).map((name) =>
     jest.spyOn(process[name], "write").mockImplementation((text) => {
       output[name] += text;
+      if (name === "stdout") onStdout(String(text));
       return true;
     }),
   );
@@ -31,7 +35,7 @@ export async function svcHere(
   Object.assign(process.env, environment(env));
   const stdin = jest
     .spyOn(process, "stdin", "get")
-    .mockReturnValue(Readable.from([Buffer.from(input)]) as typeof process.stdin);
+    .mockReturnValue((typeof input === "string" ? Readable.from([Buffer.from(input)]) : input) as typeof process.stdin);
   try {
     await run(args);
     const finished = { code: Number(process.exitCode ?? 0), ...output };

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { needs } from "../../support/optional-program.ts";
-import { svc } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* Completion, run in the shells themselves. */
 
@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "completion-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function scriptOf(shell: string): Promise<string> {
-  const { code, stdout, stderr } = await svc(["completion", shell]);
+  const { code, stdout, stderr } = await svcHere(["completion", shell]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const path = join(folder, `svc.${shell}`);
   writeFileSync(path, stdout);
@@ -99,7 +99,7 @@ needs("fish").test("fish completes commands, option values and files", async () 
 
 test("the script of every shell contains every command", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
-    const { stdout } = await svc(["completion", shell]);
+    const { stdout } = await svcHere(["completion", shell]);
     for (const name of [
       "login",
       "keys",

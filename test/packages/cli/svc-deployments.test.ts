@@ -4,7 +4,7 @@ import { parseDeploymentEvent } from "../../../functions/deployments/parse-deplo
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Api, useService } from "../../support/service.ts";
-import { type Running, startSvc, svc } from "../../support/svc.ts";
+import { type Running, startSvc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc deployments` against the real service. */
@@ -103,10 +103,8 @@ describe("svc deployments wait", () => {
   test("exits with 124 after the timeout, with what is known", async () => {
     const started = randomUUID();
     await publishStored(started);
-    const [unknown, unfinished] = await Promise.all([
-      svc(["deployments", "wait", randomUUID(), "--timeout", "2s"], { env }),
-      svc(["deployments", "wait", started, "--timeout", "2s"], { env }),
-    ]);
+    const wait = (id: string) => svcHere(["deployments", "wait", id, "--timeout", "2s"], { env });
+    const [unknown, unfinished] = [await wait(randomUUID()), await wait(started)];
     expect(unknown).toMatchObject({ code: 124, stdout: "" });
     expect(unknown?.stderr).toMatch(/No event of the deployment .* within 2s\.\n→ Check the id/);
     expect(unfinished).toMatchObject({ code: 124, stdout: "" });

@@ -8,7 +8,7 @@ import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Received, useReceiver } from "../../support/receiver.ts";
 import { type Api, useService } from "../../support/service.ts";
-import { type Environment, type Running, startSvc, svc } from "../../support/svc.ts";
+import { type Environment, type Running, startSvc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc listen` and `svc trigger` with the real service, and `svc verify` with real deliveries. */
@@ -106,7 +106,7 @@ test("--json prints a delivery that svc verify accepts, and svc verify explains 
   const verify = async (delivery: object, given = secret) => {
     const file = join(folder, "delivery.json");
     writeFileSync(file, JSON.stringify(delivery));
-    const run = await svc(["verify", "--delivery", file, "--json"], { env: { SVC_WEBHOOK_SECRET: given } });
+    const run = await svcHere(["verify", "--delivery", file, "--json"], { env: { SVC_WEBHOOK_SECRET: given } });
     const { signatures } = JSON.parse(run.stdout);
     return [run.code, ...signatures.map(({ remarks }: { remarks: { code: string }[] }) => remarks[0]?.code ?? "holds")];
   };
@@ -192,7 +192,7 @@ test("listens on the loopback address only, and reports a port that is in use", 
     const host = family === "IPv6" ? `[${address}]` : address;
     await expect(fetch(`http://${host}:${port}/`, { signal: AbortSignal.timeout(2_000) })).rejects.toThrow();
   }
-  const taken = await svc(["listen", "--port", port]);
+  const taken = await svcHere(["listen", "--port", port]);
   expect(taken).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(`Could not listen on port ${port}: it is already in use`),

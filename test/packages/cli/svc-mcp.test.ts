@@ -5,8 +5,9 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { type CallToolResult, Client } from "@modelcontextprotocol/client";
+import { type CallToolResult, Client, type Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { diagnose } from "../../../packages/cli/src/mcp/diagnose-webhook.ts";
@@ -19,7 +20,8 @@ import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
-import { environment, program, svc } from "../../support/svc.ts";
+import { environment, program } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc mcp` with the client of the MCP SDK over stdio, against the real service. */
 
@@ -40,7 +42,7 @@ beforeAll(async () => {
   api = user.api;
   projectId = await service.project(user.userId);
   key = (await api.post("/v1/api-keys", { name: "assistant" })).body.data.key;
-  ({ client } = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }));
+  client = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key });
 });
 afterAll(async () => {
   delete process.env.RETRY_SCHEDULE;
@@ -54,20 +56,48 @@ afterEach(async () => {
   for (const { id } of (await api.get(hooks())).body.data) await api.delete(`${hooks()}/${id}`);
 });
 
-async function connectClient(env: Record<string, string>, ...options: string[]) {
+async function connectClient(env: Record<string, string>) {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [program, "mcp", ...options],
+    args: [program, "mcp"],
     env: environment(env),
     stderr: "pipe",
   });
   transport.stderr?.on("data", (text: Buffer) => {
-    if (!text.toString().startsWith("Not offered: ")) serverErrors += text;
+    serverErrors += text;
   });
   const client = new Client({ name: "test", version: "1.0.0" });
   await client.connect(transport);
-  return { client };
+  return client;
 }
+
+/** Runs `svc mcp` in this process, which costs far less than a process. One at a time. */
+async function connectHere(env: Record<string, string>, ...options: string[]) {
+  const input = new PassThrough();
+  const transport: Transport = {
+    start: async () => {},
+    send: async (message) => void input.write(`${JSON.stringify(message)}\n`),
+    async close() {
+      input.end();
+      const { code, stderr } = await ended;
+      expect(code).toBe(0);
+      serverErrors += stderr.replaceAll(/^Not offered: .*\n/gm, "");
+      transport.onclose?.();
+    },
+  };
+  const onStdout = (text: string) => transport.onmessage?.(JSON.parse(text));
+  const ended = svcHere(["mcp", ...options], { env, input, onStdout });
+  const client = new Client({ name: "test", version: "1.0.0" });
+  closers.push(() => client.close());
+  await client.connect(transport);
+  return client;
+}
+
+/** Ends the commands that run in this process, also after a failure. */
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
 
 async function call(name: string, args: object = {}): Promise<CallToolResult> {
   return (await client.callTool({ name, arguments: { ...args } })) as CallToolResult;
@@ -199,7 +229,7 @@ describe("a server with fewer tools", () => {
   ];
 
   test("has only tools that change nothing with --read-only, and says which it leaves out", async () => {
-    const { client } = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }, "--read-only");
+    const client = await connectHere({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }, "--read-only");
     expect(await namesOf(client)).toEqual(readTools);
     const instructions = client.getInstructions();
     for (const name of [
@@ -218,13 +248,12 @@ describe("a server with fewer tools", () => {
       expect(structured(result).next_step).toContain("ask the user to send the delivery");
       expect(textOf(result)).not.toMatch(writingTools);
     }
-    await client.close();
   });
 
   test("has the tools for which a scoped key has the permissions", async () => {
     const limits = { permissions: ["webhooks:read", "deliveries:read"], project_ids: [projectId] };
     const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
-    const { client } = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: narrow.key });
+    const client = await connectHere({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: narrow.key });
     expect(await namesOf(client)).toEqual(
       readTools.filter((name) => !/^(deployment_status|list_projects)$/.test(name)),
     );
@@ -232,7 +261,6 @@ describe("a server with fewer tools", () => {
     await newWebhook();
     const listed = await client.callTool({ name: "list_webhooks", arguments: { project: projectId } });
     expect(structured(listed as CallToolResult).webhooks).toHaveLength(1);
-    await client.close();
   });
 
   test("offers all tools when the permissions are not known, and none that changes something with --read-only", () => {
@@ -453,21 +481,20 @@ test.each<[string, object, RegExp]>([
 
 test("a deleted key and an unreachable service return a tool error", async () => {
   const { id, key: shortLived } = (await api.post("/v1/api-keys", { name: "short-lived" })).body.data;
-  const other = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: shortLived });
+  const other = await connectHere({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: shortLived });
   await api.delete(`/v1/api-keys/${id}`);
-  const rejected = (await other.client.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
+  const rejected = (await other.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
   expect(rejected).toMatchObject({
     isError: true,
     content: [{ text: expect.stringMatching(/^invalid_api_key \(401/) }],
   });
-  await other.client.close();
-  const nowhere = await connectClient({ SVC_BASE_URL: "http://127.0.0.1:1", SVC_API_KEY: key });
-  const unreached = (await nowhere.client.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
+  await other.close();
+  const nowhere = await connectHere({ SVC_BASE_URL: "http://127.0.0.1:1", SVC_API_KEY: key });
+  const unreached = (await nowhere.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
   expect(unreached).toMatchObject({
     isError: true,
     content: [{ text: expect.stringMatching(/^service_unreachable: /) }],
   });
-  await nowhere.client.close();
 });
 
 test("escapes control characters in the message of an error", async () => {
@@ -476,15 +503,14 @@ test("escapes control characters in the message of an error", async () => {
   stub.listen(0, "127.0.0.1");
   await once(stub, "listening");
   const SVC_BASE_URL = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
-  const other = await connectClient({ SVC_BASE_URL, SVC_API_KEY: key });
-  const result = (await other.client.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
+  const other = await connectHere({ SVC_BASE_URL, SVC_API_KEY: key });
+  const result = (await other.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
   expect(textOf(result)).toBe("conflict (409, request r-1): No.\\u001b[2J");
-  await other.client.close();
   stub.close().closeAllConnections();
 });
 
 test("exits with 3 and an error on stderr when there is no credential", async () => {
-  expect(await svc(["mcp"])).toMatchObject({ code: 3, stdout: "", stderr: expect.stringContaining("svc login") });
+  expect(await svcHere(["mcp"])).toMatchObject({ code: 3, stdout: "", stderr: expect.stringContaining("svc login") });
 });
 
 test("exits with 2 and a reason when stdin ends without a message", async () => {
@@ -577,14 +603,13 @@ test.each([
   });
   await once(stub.listen(0, "127.0.0.1"), "listening");
   const startedAt = performance.now();
-  const stubbed = await connectClient({
+  const stubbed = await connectHere({
     SVC_BASE_URL: `http://127.0.0.1:${(stub.address() as AddressInfo).port}`,
     SVC_API_KEY: key,
   });
   // Clients wait for a start no longer than for a request, whose timeout is 35 seconds.
   expect(performance.now() - startedAt).toBeLessThan(30_000);
-  expect((await stubbed.client.listTools()).tools).toHaveLength(allTools.length);
-  await stubbed.client.close();
+  expect((await stubbed.listTools()).tools).toHaveLength(allTools.length);
   stub.closeAllConnections();
   stub.close();
   expect(requests).toBe(1);

@@ -1,5 +1,5 @@
 import { useService } from "../../support/service.ts";
-import { type Environment, freshConfigHome, svc } from "../../support/svc.ts";
+import { type Environment, freshConfigHome } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* The project of commands without --project, and the commands that messages advise. */
@@ -62,7 +62,7 @@ test("every command that a message advises can be pasted", async () => {
   const { env } = await newMember();
   const printed: string[] = [];
   const run = async (...args: string[]) => {
-    const { stdout, stderr } = await svc(args, { env, showsSecret: true });
+    const { stdout, stderr } = await svcHere(args, { env, showsSecret: true });
     printed.push(stderr, stdout);
     return stderr;
   };
@@ -87,7 +87,7 @@ test("every command that a message advises can be pasted", async () => {
   for (const command of commands) {
     const { SVC_API_KEY, SVC_BASE_URL } = env;
     const elsewhere = { SVC_API_KEY: SVC_API_KEY ?? "", SVC_BASE_URL: SVC_BASE_URL ?? "" };
-    const { code, stderr } = await svc(command.split(" ").slice(1), { env: elsewhere, showsSecret: true });
+    const { code, stderr } = await svcHere(command.split(" ").slice(1), { env: elsewhere, showsSecret: true });
     expect([command, code, stderr]).toEqual([command, 0, expect.anything()]);
   }
 });

@@ -6,7 +6,8 @@ import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
-import { type Running, startSvc, svc } from "../../support/svc.ts";
+import { type Running, startSvc } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc deliveries tail` against the real service, with and without faults. */
 
@@ -200,5 +201,5 @@ test("continues when one of several webhooks was deleted, and exits with 4 when 
 test("exits with 5 when the service is unavailable at the start", async () => {
   proxy.mode = "503";
   const env = { SVC_BASE_URL: proxy.url, SVC_API_KEY: token };
-  expect(await svc(["deliveries", "tail"], { env })).toMatchObject({ code: 5 });
+  expect(await svcHere(["deliveries", "tail"], { env })).toMatchObject({ code: 5 });
 });
