@@ -1,17 +1,11 @@
-import type { Command } from "commander";
 import type { AuditEvent } from "../../client/src/client.ts";
-import { signedIn } from "./api.ts";
 import { findProject } from "./find.ts";
-import type { Globals } from "./globals.ts";
+import { numberParser } from "./read-number.ts";
+import type { ApiCall, SvcCommand } from "./svc-command.ts";
 import { relativeTime, table } from "./table.ts";
-import { jsonText, note, print } from "./terminal.ts";
+import { printList } from "./terminal.ts";
 
-interface AuditOptions extends Globals {
-  project?: string;
-  limit: string;
-}
-
-export function addAudit(program: Command): void {
+export function addAudit(program: SvcCommand): void {
   program
     .command("audit")
     .summary("who did what: to your keys, or in a project")
@@ -19,18 +13,15 @@ export function addAudit(program: Command): void {
       "Shows what was done to your API keys, newest first; with --project, to the webhooks, members and service accounts of a project (admins).",
     )
     .option("--project <id or name>", "the log of a project; default: that of your keys")
-    .option("--limit <n>", "1-100 entries", "20")
-    .action(async (_options, command: Command) => {
-      const { json, project, limit, ...globals }: AuditOptions = command.optsWithGlobals();
-      const api = await signedIn(globals);
-      const { items: entries } =
+    .option("--limit <n>", "1-100 entries", numberParser("--limit", 1, 100), 20)
+    .signedIn(async ({ api, json, project, limit }: ApiCall & { project?: string; limit: number }) => {
+      const { items } =
         project === undefined
-          ? await api.listAuditEvents({ limit: Number(limit) })
-          : await api.listProjectAuditEvents(await findProject(api, project), { limit: Number(limit) });
-      if (json) return print(jsonText(entries));
-      if (entries.length === 0) return note("Nothing was done in the last 400 days.");
-      const titles = ["at", "action", "resource", "by", "from", "details"];
-      print(table(titles, entries.map(rowOf)));
+          ? await api.listAuditEvents({ limit })
+          : await api.listProjectAuditEvents(await findProject(api, project), { limit });
+      printList(items, json, "Nothing was done in the last 400 days.", (entries) =>
+        table(["at", "action", "resource", "by", "from", "details"], entries.map(rowOf)),
+      );
     });
 }
 

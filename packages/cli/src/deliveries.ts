@@ -2,7 +2,6 @@ import { type Command, Option } from "commander";
 import type {
   Client,
   DeliveryErrorCode,
-  DeliveryQuery,
   DeliveryStatus,
   Recovered,
   WebhookEventName,
@@ -24,102 +23,111 @@ import {
   webhookLabels,
   webhooksOf,
 } from "./find.ts";
-import type { Globals } from "./globals.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
 import { awaitOutcome } from "./outcome.ts";
-import { readNumber } from "./read-number.ts";
+import { numberParser } from "./read-number.ts";
+import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
 
-interface Options extends InProject {
+interface DeliveryCall extends ProjectCall {
   webhook?: string;
 }
 
 /** @param defaultWebhooks what the command uses without --webhook */
-const webhookOptions = (command: Command, defaultWebhooks: string): Command =>
-  command
-    .option("--webhook <id>", `the webhook's id or a unique prefix of it; default: ${defaultWebhooks}`)
-    .option(...projectOption);
+const webhookOption = (defaultWebhooks: string) =>
+  ["--webhook <id>", `the webhook's id or a unique prefix of it; default: ${defaultWebhooks}`] as const;
 
-interface ListOptions extends Options {
+interface ListCall extends DeliveryCall {
   status?: DeliveryStatus;
   event?: WebhookEventName;
   deployment?: string;
   error?: DeliveryErrorCode;
   since?: string;
   until?: string;
-  limit: string;
+  limit: number;
 }
 
-export function addDeliveries(program: Command): void {
+interface RecoverCall extends DeliveryCall {
+  since: string;
+  status?: "failed" | "held";
+  dryRun?: boolean;
+}
+
+const deliveryId = ["<id>", "the delivery's id", requireDeliveryId] as const;
+
+export function addDeliveries(program: SvcCommand): void {
   const deliveries = program
     .command("deliveries")
     .summary("deliveries of webhooks: list, show, redeliver, recover, tail")
     .description("Deliveries. A delivery is one event for one webhook, and is kept for 30 days.");
 
-  webhookOptions(deliveries.command("list"), "all webhooks of the project")
+  deliveries
+    .command("list")
+    .option(...webhookOption("all webhooks of the project"))
     .summary("list deliveries, newest first")
     .description("Lists deliveries, newest first.")
     .addOption(new Option("--status <status>", "only deliveries with this status").choices(deliveryStatuses))
     .addOption(new Option("--event <event>", "only deliveries of this event").choices(webhookEventNames))
-    .option("--deployment <id>", "only deliveries of events of this deployment")
+    .option("--deployment <id>", "only deliveries of events of this deployment", requireDeploymentId)
     .addOption(
       new Option("--error <code>", "only those not succeeded whose last attempt failed for this reason").choices(
         deliveryErrorCodes,
       ),
     )
-    .option("--since <time>", "of events since: ISO 8601 time, or a duration before now: 90min, 6h, 3d")
-    .option("--until <time>", "of events before: ISO 8601 time, or a duration before now")
-    .option("--limit <n>", "maximum number of deliveries", "20")
+    .option(
+      "--since <time>",
+      "of events since: ISO 8601 time, or a duration before now: 90min, 6h, 3d",
+      timeParser("--since"),
+    )
+    .option("--until <time>", "of events before: ISO 8601 time, or a duration before now", timeParser("--until"))
+    .option("--limit <n>", "maximum number of deliveries", numberParser("--limit", 1, 999_999), 20)
     .addHelpText(
       "after",
       "\n--since and --until are times of the event. They make a search shorter; the other filters read all deliveries in between.\n\nExamples:\n  $ svc deliveries list --status failed --since 6h\n  $ svc deliveries list --deployment 0193d301-0000-7000-8000-000000000001\n  $ svc deliveries list --limit 500 --json | jq -r '.[].id'",
     )
-    .action(async (_options, command: Command) => {
-      const options: ListOptions = command.optsWithGlobals();
-      const query = readListOptions(options, new Date());
-      const { api, projectId } = await openProject(options);
-      const list = await newestDeliveries(api, await findScope(api, projectId, options.webhook), query);
-      if (options.json) return print(jsonText(list));
+    .inProject(async ({ api, projectId, webhook, json, ...options }: ListCall) => {
+      const list = await newestDeliveries(api, await findScope(api, projectId, webhook), queryOf(options));
+      if (json) return print(jsonText(list));
       if (list.length === 0) return note("No deliveries.");
       print(deliveryTable(list, await webhookLabels(api, projectId)));
       for (const hint of hintsOf(list)) note(hint);
     });
 
-  webhookOptions(deliveries.command("show"), "all webhooks of the project")
+  deliveries
+    .command("show")
+    .option(...webhookOption("all webhooks of the project"))
     .summary("show a delivery with its payload and its attempts")
     .description("Shows a delivery with its payload, its attempts and, for each failed attempt, how to fix the cause.")
-    .argument("<id>", "the delivery's id")
-    .action(async (id: string, _options, command: Command) => {
-      const options: Options = command.optsWithGlobals();
-      const deliveryId = requireDeliveryId(id);
-      const { api, projectId } = await openProject(options);
-      const { delivery } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), deliveryId);
-      if (options.json) return print(jsonText(delivery));
+    .argument(...deliveryId)
+    .inProject(async ({ api, projectId, webhook, json }: DeliveryCall, id: string) => {
+      const { delivery } = await findDelivery(api, await webhooksOf(api, projectId, webhook), id);
+      if (json) return print(jsonText(delivery));
       const labels = await webhookLabels(api, projectId);
       print(deliveryPage(delivery, projectId, labels.get(delivery.webhook_id)));
     });
 
-  webhookOptions(deliveries.command("redeliver"), "all webhooks of the project")
+  deliveries
+    .command("redeliver")
+    .option(...webhookOption("all webhooks of the project"))
     .summary("send a delivery again and wait for the outcome")
     .description("Sends a delivery again, with the same id. Exit code 1 if the attempt fails.")
-    .argument("<id>", "the delivery's id")
+    .argument(...deliveryId)
     .option("--no-wait", "do not wait for the outcome")
-    .action(async (id: string, _options, command: Command) => {
-      const options: Options & { wait: boolean } = command.optsWithGlobals();
-      const deliveryId = requireDeliveryId(id);
-      const { api, projectId } = await openProject(options);
-      const { webhook } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), deliveryId);
-      const requested = await api.redeliver(webhook, deliveryId);
-      if (options.wait) return awaitOutcome(api, webhook, requested, options.json);
-      print(options.json ? jsonText(requested) : requested.id);
+    .inProject(async ({ api, projectId, json, ...options }: DeliveryCall & { wait: boolean }, id: string) => {
+      const { webhook } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), id);
+      const requested = await api.redeliver(webhook, id);
+      if (options.wait) return awaitOutcome(api, webhook, requested, json);
+      print(json ? jsonText(requested) : requested.id);
     });
 
-  webhookOptions(deliveries.command("recover"), "the only webhook of the project")
+  deliveries
+    .command("recover")
+    .option(...webhookOption("the only webhook of the project"))
     .summary("send failed and held deliveries again")
     .description("Sends the failed and held deliveries of events since a time again, oldest first.")
-    .requiredOption("--since <time>", "ISO 8601 time, or a duration before now: 90min, 6h, 3d")
+    .requiredOption("--since <time>", "ISO 8601 time, or a duration before now: 90min, 6h, 3d", timeParser("--since"))
     .addOption(
       new Option("--status <status>", "only deliveries with this status; default: both").choices(["failed", "held"]),
     )
@@ -128,35 +136,36 @@ export function addDeliveries(program: Command): void {
       "after",
       "\n--dry-run reads the delivery list, the newest 10000 at most. A delivery that is pending now may still fail.\n\nExamples:\n  $ svc deliveries recover --since 6h --dry-run\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
     )
-    .action(async (_options, command: Command) => {
-      const options: Options & { since: string; status?: "failed" | "held"; dryRun?: boolean } =
-        command.optsWithGlobals();
-      const since = readSince(options.since, new Date());
-      const { api, projectId } = await openProject(options, { maxWaitSeconds: BUDGET_WINDOW_SECONDS });
-      const webhook = { projectId, webhookId: await findWebhook(api, projectId, options.webhook) };
-      if (options.dryRun) return dryRun(api, webhook, { ...options, since: new Date(since) });
-      const recovered = await recoverAll(api, webhook, { since, ...(options.status && { status: options.status }) });
-      print(options.json ? jsonText(recovered) : `${recovered.count} sent again.`);
-    });
+    .inProject(
+      async ({ api, projectId, json, since, status, ...options }: RecoverCall) => {
+        const webhook = { projectId, webhookId: await findWebhook(api, projectId, options.webhook) };
+        if (options.dryRun) return dryRun(api, webhook, { json, status, since: new Date(since) });
+        const recovered = await recoverAll(api, webhook, { since, ...(status && { status }) });
+        print(json ? jsonText(recovered) : `${recovered.count} sent again.`);
+      },
+      { maxWaitSeconds: BUDGET_WINDOW_SECONDS },
+    );
 
-  webhookOptions(deliveries.command("tail"), "all webhooks of the project")
+  deliveries
+    .command("tail")
+    .option(...webhookOption("all webhooks of the project"))
+    .option(...projectOption)
     .summary("follow deliveries as they happen")
     .description("Prints each new delivery and each change of its status. Continues through rate limits and outages.")
-    .option("--last <n>", "number of latest deliveries to print first", "5")
+    .option("--last <n>", "number of latest deliveries to print first", numberParser("--last", 0, 100), 5)
     .addHelpText(
       "after",
       "\nDoes not follow webhooks that are created later. With --json, prints one record per line. Ctrl-C stops it with exit code 0.",
     )
     .action(async (_options, command: Command) => {
-      const options: Options & { last: string } = command.optsWithGlobals();
-      const last = readNumber("--last", options.last, 0, 100);
+      const options: InProject & { webhook?: string; last: number } = command.optsWithGlobals();
       await runUntilInterrupted(async (signal) => {
         // No retries in the client: tail retries itself, for longer.
         const { api, projectId } = await openProject(options, { signal, maxRetries: 0 });
         const webhooks = await webhooksOf(api, projectId, options.webhook);
         if (webhooks.length === 0) throw noWebhookError(projectId);
         const labels = await webhookLabels(api, projectId);
-        await tail(api, webhooks, { last, json: options.json === true, labels, signal });
+        await tail(api, webhooks, { last: options.last, json: options.json === true, labels, signal });
       });
     });
 }
@@ -187,7 +196,7 @@ async function recoverAll(
 async function dryRun(
   api: Client,
   webhook: WebhookRef,
-  { since, status, json }: Globals & { since: Date; status?: "failed" | "held" },
+  { since, status, json }: { since: Date; status: "failed" | "held" | undefined; json: boolean | undefined },
 ): Promise<void> {
   const { enabled, suspended_at } = await api.getWebhook(webhook);
   if (!enabled) {
@@ -199,23 +208,18 @@ async function dryRun(
   print(json ? jsonText({ dry_run: true, ...counted }) : recoveryCountText(counted));
 }
 
-/** @throws CommandError for an invalid option */
-function readListOptions(
-  { status, event, deployment, error, since, until, limit: text }: ListOptions,
-  now: Date,
-): DeliveryQuery & { limit: number } {
-  const limit = readNumber("--limit", text, 1, 999_999);
-  if (deployment !== undefined) requireDeploymentId(deployment);
-  return {
-    limit,
-    ...(status && { status }),
-    ...(event && { event }),
-    ...(deployment !== undefined && { deployment_id: deployment }),
-    ...(error && { error_code: error }),
-    ...(since !== undefined && { since: readSince(since, now) }),
-    ...(until !== undefined && { until: readSince(until, now, "--until") }),
-  };
-}
+const queryOf = ({ limit, status, event, deployment, error, since, until }: Omit<ListCall, keyof DeliveryCall>) => ({
+  limit,
+  ...(status && { status }),
+  ...(event && { event }),
+  ...(deployment !== undefined && { deployment_id: deployment }),
+  ...(error && { error_code: error }),
+  ...(since !== undefined && { since }),
+  ...(until !== undefined && { until }),
+});
+
+/** Returns the parser of an option for a time. */
+const timeParser = (option: string) => (text: string) => readSince(text, new Date(), option);
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 

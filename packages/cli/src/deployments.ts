@@ -10,12 +10,13 @@ import { requireDeploymentId } from "./find.ts";
 import { eachNewEvent } from "./follow-events.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
-import { readNumber } from "./read-number.ts";
+import { numberParser } from "./read-number.ts";
+import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 import { relativeTime, table } from "./table.ts";
 import { jsonText, note, print } from "./terminal.ts";
 import { waitForDeployment } from "./wait-for-deployment.ts";
 
-export function addDeployments(program: Command): void {
+export function addDeployments(program: SvcCommand): void {
   const deployments = program
     .command("deployments")
     .summary("deployments: list, wait, watch")
@@ -25,17 +26,13 @@ export function addDeployments(program: Command): void {
     .command("list")
     .summary("list the newest deployments")
     .description("Lists the newest deployments with their state, newest first.")
-    .option(...projectOption)
-    .option("--limit <n>", "maximum number of deployments", "20")
-    .action(async (_options, command: Command) => {
-      const options: InProject & { limit: string } = command.optsWithGlobals();
-      const limit = readNumber("--limit", options.limit, 1, 100);
-      const { api, projectId } = await openProject(options);
+    .option("--limit <n>", "maximum number of deployments", numberParser("--limit", 1, 100), 20)
+    .inProject(async ({ api, projectId, json, limit }: ProjectCall & { limit: number }) => {
       const found = (await newestDeployments(api, projectId, limit)).map(({ id, state, steps, durationMs }) => {
         const last = steps.at(-1)?.event;
         return { id, state, updated_at: last?.timestamp ?? null, duration_ms: durationMs, last };
       });
-      if (options.json) return print(jsonText(found.map(({ last, ...record }) => record)));
+      if (json) return print(jsonText(found.map(({ last, ...record }) => record)));
       if (found.length === 0) return note("No deployments in the last 30 days.");
       const rows = found.map(({ id, state, updated_at, last }) => [
         id,
@@ -52,16 +49,15 @@ export function addDeployments(program: Command): void {
     .description(
       "Waits until a deployment has ended. Exit code 0: it succeeded; 1: it failed; 124: neither within the timeout.",
     )
-    .argument("<deployment>", "the deployment's id")
+    .argument("<deployment>", "the deployment's id", requireDeploymentId)
     .option(...projectOption)
     .option("--timeout <duration>", "the longest wait: 90s, 20m, 2h", "20m")
     .addHelpText(
       "after",
       "\nContinues through rate limits and outages. With --json, prints the event that ended the deployment.\n\nExample:\n  $ svc deployments wait $DEPLOYMENT_ID --timeout 10m && ./smoke-test",
     )
-    .action(async (id: string, _options, command: Command) => {
+    .action(async (deploymentId: string, _options, command: Command) => {
       const options: InProject & { timeout: string } = command.optsWithGlobals();
-      const deploymentId = requireDeploymentId(id);
       const timeoutSeconds = readTimeout(options.timeout);
       if (timeoutSeconds === undefined) throw usageError("--timeout must be 1s to 24h, for example 90s, 20m or 2h.");
       const signal = AbortSignal.timeout(timeoutSeconds * 1000);
@@ -79,11 +75,10 @@ export function addDeployments(program: Command): void {
     .description("Prints each deployment event. Continues through rate limits and outages.")
     .option(...projectOption)
     .addOption(new Option("--event <event>", "only this event").choices(eventNames))
-    .option("--last <n>", "number of latest events to print first", "5")
+    .option("--last <n>", "number of latest events to print first", numberParser("--last", 0, 100), 5)
     .addHelpText("after", "\nWith --json, prints one record per line. Ctrl-C stops it with exit code 0.")
     .action(async (_options, command: Command) => {
-      const options: InProject & { event?: EventName; last: string } = command.optsWithGlobals();
-      const last = readNumber("--last", options.last, 0, 100);
+      const { last, ...options }: InProject & { event?: EventName; last: number } = command.optsWithGlobals();
       await runUntilInterrupted(async (signal) => {
         const { api, projectId } = await openProject(options, { signal });
         const filters = options.event === undefined ? {} : { event: options.event };

@@ -15,13 +15,15 @@ export const projectOption = [
   "default: SVC_PROJECT, that of svc projects use, that of your key, or your only project",
 ] as const;
 
+export type ProjectClientOptions = Pick<ClientOptions, "signal" | "maxRetries" | "maxWaitSeconds">;
+
 /**
  * Connects with the credential of the user, and finds the project of a command.
  * @param fallback the project if the command line names none; default: the user's choice
  */
 export async function openProject(
   options: InProject,
-  clientOptions: Pick<ClientOptions, "signal" | "maxRetries" | "maxWaitSeconds"> = {},
+  clientOptions: ProjectClientOptions = {},
   fallback?: string,
 ): Promise<{ api: Client; projectId: string }> {
   const session = openSession(options);

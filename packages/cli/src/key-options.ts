@@ -11,32 +11,35 @@ import { relativeTime, table } from "./table.ts";
 
 export interface LimitOptions {
   permission?: Permission[];
+  /** ISO 8601. */
   expires?: string;
 }
 
-export const limitOptions = (command: Command): Command =>
+export const limitOptions = <Limited extends Command>(command: Limited): Limited =>
   command
     .addOption(permissionsOption("what the key may do; default: all that its user may", permissions))
-    .option("--expires <duration>", "when the key expires: 12h, 90d, at most 366d; default: never");
+    .option("--expires <duration>", "when the key expires: 12h, 90d, at most 366d; default: never", readExpiry);
 
-/** Converts the options to the limits of a new key. @throws CommandError when the duration is not valid */
-export function limitsOf({ permission, expires }: LimitOptions, now: Date): Omit<CreateApiKey, "name"> {
-  const seconds = expires === undefined ? undefined : readDuration(expires);
-  if (expires !== undefined && seconds === undefined) {
-    throw usageError(
-      `${expires} is not a valid duration.`,
-      "Pass a number and one of s, min, h and d, at most 366d: --expires 90d",
-    );
-  }
-  return {
-    ...(permission && { permissions: permission }),
-    ...(seconds !== undefined && { expires_at: new Date(now.getTime() + seconds * 1000).toISOString() }),
-  };
+/** Converts a duration from now to a time. @throws CommandError when it is not valid */
+function readExpiry(text: string): string {
+  const seconds = readDuration(text);
+  if (seconds !== undefined) return new Date(Date.now() + seconds * 1000).toISOString();
+  throw usageError(
+    `${text} is not a valid duration.`,
+    "Pass a number and one of s, min, h and d, at most 366d: --expires 90d",
+  );
 }
+
+/** Converts the options to the limits of a new key. */
+export const limitsOf = ({ permission, expires }: LimitOptions): Omit<CreateApiKey, "name"> => ({
+  ...(permission && { permissions: permission }),
+  ...(expires !== undefined && { expires_at: expires }),
+});
 
 export const overlapOption = [
   "--overlap <duration>",
   "how long the previous secret stays valid: 0, 12h, at most 7d",
+  checkOverlap,
   "1d",
 ] as const;
 
@@ -45,6 +48,11 @@ export function overlapSecondsOf(overlap: string): number {
   const seconds = readDuration(/^\d+$/.test(overlap) ? `${overlap}s` : overlap);
   if (seconds === undefined) throw usageError(`${overlap} is not a valid duration.`, "Pass 0, 12h or 7d.");
   return seconds;
+}
+
+function checkOverlap(overlap: string): string {
+  overlapSecondsOf(overlap);
+  return overlap;
 }
 
 /** Returns what happens to the previous secret after a roll or a rotation. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { whoami } from "./account.ts";
-import { connect, signedIn } from "./api.ts";
+import { connect } from "./api.ts";
 import { readConfig } from "./config.ts";
 import { usageError } from "./exit-codes.ts";
 import { requireFullId } from "./find.ts";
@@ -17,14 +17,18 @@ import {
   rolledNote,
 } from "./key-options.ts";
 import { baseUrlOf } from "./session.ts";
-import { confirm, jsonText, note, print, readStdin } from "./terminal.ts";
+import type { ApiCall, SvcCommand } from "./svc-command.ts";
+import { confirm, jsonText, note, print, printList, readStdin, yesOption } from "./terminal.ts";
 
-export function addKeys(program: Command): void {
+const keyId = ["<id>", "the full id of the key", requireFullId] as const;
+
+export function addKeys(program: SvcCommand): void {
   const keys = program
     .command("keys")
     .summary("API keys: create, list, rename, roll, delete")
     .description("API keys, for CI jobs and scripts. A key has your permissions, or fewer, and may expire.");
 
+  type Creation = ApiCall & LimitOptions & OnceOptions & { project?: string[] };
   limitOptions(
     keys
       .command("create")
@@ -38,13 +42,9 @@ export function addKeys(program: Command): void {
       "after",
       `\nExamples:\n  $ svc keys create "CI of the shop" --permission deliveries:read --project shop --expires 90d\n  $ SVC_API_KEY=$(svc keys create ci)   # stdout contains only the key`,
     )
-    .action(async (name: string, _options, command: Command) => {
-      const { json, ...options }: Globals & LimitOptions & OnceOptions & { project?: string[] } =
-        command.optsWithGlobals();
-      const limits = limitsOf(options, new Date());
-      const api = await signedIn(options);
+    .signedIn(async ({ api, json, ...options }: Creation, name: string) => {
       const project_ids = await projectIdsOf(api, options.project);
-      const body = { name, ...limits, ...(project_ids && { project_ids }) };
+      const body = { name, ...limitsOf(options), ...(project_ids && { project_ids }) };
       const key = await api.createApiKey(body, onceOf(options));
       note(`Created the key ${key.id}. Save it now: it is not shown again. Delete it with: svc keys delete ${key.id}`);
       print(json ? jsonText(key) : key.key);
@@ -55,12 +55,9 @@ export function addKeys(program: Command): void {
     .summary("list your keys")
     .description("Lists your API keys, oldest first, with their limits and the time of their last use.")
     .option("--last-use", "also show the address of the last use; with --json, also the user agent")
-    .action(async ({ lastUse }: { lastUse?: boolean }, command: Command) => {
-      const { json, ...globals }: Globals = command.optsWithGlobals();
-      const list = await (await signedIn(globals)).listApiKeys(lastUse ? { include: "last_use" } : {});
-      if (json) return print(jsonText(list));
-      if (list.length === 0) return note("You have no API keys. Create one: svc keys create ci");
-      print(keyTable(list));
+    .signedIn(async ({ api, json, lastUse }: ApiCall & { lastUse?: boolean }) => {
+      const list = await api.listApiKeys(lastUse ? { include: "last_use" } : {});
+      printList(list, json, "You have no API keys. Create one: svc keys create ci", keyTable);
     });
 
   keys
@@ -75,11 +72,10 @@ export function addKeys(program: Command): void {
     .command("rename")
     .summary("rename a key")
     .description("Changes the name of an API key.")
-    .argument("<id>", "the full id of the key")
+    .argument(...keyId)
     .argument("<name>", "the new name, 1-100 characters")
-    .action(async (id: string, name: string, _options, command: Command) => {
-      const { json, ...globals }: Globals = command.optsWithGlobals();
-      const renamed = await (await signedIn(globals)).updateApiKey(requireFullId(id), { name });
+    .signedIn(async ({ api, json }, id: string, name: string) => {
+      const renamed = await api.updateApiKey(id, { name });
       note(`Renamed the key ${renamed.id}.`);
       if (json) print(jsonText(renamed));
     });
@@ -90,16 +86,14 @@ export function addKeys(program: Command): void {
     .description(
       "Replaces the secret of an API key and prints the new one, only once. Id, name and limits stay. Requires a JWT.",
     )
-    .argument("<id>", "the full id of the key")
+    .argument(...keyId)
     .option(...overlapOption)
     .addHelpText(
       "after",
       "\nExamples:\n  $ svc keys roll <id>\n  $ svc keys roll <id> --overlap 0   # revokes all previous secrets now",
     )
-    .action(async (id: string, { overlap }: { overlap: string }, command: Command) => {
-      const { json, ...globals }: Globals = command.optsWithGlobals();
-      const overlap_seconds = overlapSecondsOf(overlap);
-      const rolled = await (await signedIn(globals)).rollApiKey(requireFullId(id), { overlap_seconds });
+    .signedIn(async ({ api, json, overlap }: ApiCall & { overlap: string }, id: string) => {
+      const rolled = await api.rollApiKey(id, { overlap_seconds: overlapSecondsOf(overlap) });
       note(rolledNote(rolled.id, overlap));
       print(json ? jsonText(rolled) : rolled.key);
     });
@@ -108,14 +102,12 @@ export function addKeys(program: Command): void {
     .command("delete")
     .summary("delete a key, effective immediately")
     .description("Deletes an API key. The service rejects it from the next request on.")
-    .argument("<id>", "the full id of the key")
-    .option("-y, --yes", "do not ask for confirmation")
-    .action(async (id: string, { yes }: { yes?: boolean }, command: Command) => {
-      const api = await signedIn(command.optsWithGlobals());
-      const fullId = requireFullId(id);
-      await confirm(`Delete the key ${fullId}`, yes);
-      await api.deleteApiKey(fullId);
-      note(`Deleted the key ${fullId}.`);
+    .argument(...keyId)
+    .option(...yesOption)
+    .signedIn(async ({ api, yes }: ApiCall & { yes?: boolean }, id: string) => {
+      await confirm(`Delete the key ${id}`, yes);
+      await api.deleteApiKey(id);
+      note(`Deleted the key ${id}.`);
     });
 
   keys

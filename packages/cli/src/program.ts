@@ -1,4 +1,4 @@
-import { Command, CommanderError, Help, type Option } from "commander";
+import { type Command, CommanderError, Help, type Option } from "commander";
 import { addAccount } from "./account.ts";
 import { addApply } from "./apply.ts";
 import { addAudit } from "./audit.ts";
@@ -14,6 +14,7 @@ import { addListen } from "./listen.ts";
 import { addMcp } from "./mcp.ts";
 import { addProjects } from "./projects.ts";
 import { addServiceAccounts } from "./service-accounts.ts";
+import { SvcCommand } from "./svc-command.ts";
 import { addTrigger } from "./trigger.ts";
 import { addVerify } from "./verify.ts";
 import { packageVersion } from "./version.ts";
@@ -80,8 +81,8 @@ function withSuggestions(program: Command, text: string): string {
 }
 
 /** Creates the `svc` command with all its commands. */
-export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
-  const program = new Command("svc")
+export function createProgram({ hasJsonErrors = false }: Output = {}): SvcCommand {
+  const program = new SvcCommand("svc")
     .description("Manages API keys, projects, webhooks and deliveries from the command line.")
     .option("--base-url <url>", "the base URL of the service; overrides SVC_BASE_URL and svc login")
     .option("--json", "print the API's data, for scripts")

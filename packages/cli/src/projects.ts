@@ -1,14 +1,15 @@
 import type { Command } from "commander";
-import { connect, signedIn } from "./api.ts";
+import { connect } from "./api.ts";
 import { readConfig, writeConfig } from "./config.ts";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 import { findProject } from "./find.ts";
 import type { Globals } from "./globals.ts";
 import { openSession } from "./session.ts";
-import { relativeTime, table } from "./table.ts";
-import { jsonText, note, print, printable } from "./terminal.ts";
+import type { SvcCommand } from "./svc-command.ts";
+import { roleTable } from "./table.ts";
+import { note, printable, printList } from "./terminal.ts";
 
-export function addProjects(program: Command): void {
+export function addProjects(program: SvcCommand): void {
   const projects = program
     .command("projects")
     .summary("projects: list, use")
@@ -18,13 +19,8 @@ export function addProjects(program: Command): void {
     .command("list")
     .summary("list your projects")
     .description("Lists your projects and your role in each: admin (can change webhooks) or viewer (read-only).")
-    .action(async (_options, command: Command) => {
-      const { json, ...globals }: Globals = command.optsWithGlobals();
-      const list = await (await signedIn(globals)).listProjects();
-      if (json) return print(jsonText(list));
-      if (list.length === 0) return note("You are not a member of any project.");
-      const rows = list.map(({ id, name, role, created_at }) => [id, name, role, relativeTime(created_at)]);
-      print(table(["id", "name", "role", "created"], rows));
+    .signedIn(async ({ api, json }) => {
+      printList(await api.listProjects(), json, "You are not a member of any project.", roleTable);
     });
 
   projects

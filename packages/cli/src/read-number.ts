@@ -6,3 +6,7 @@ export function readNumber(option: string, text: string, min: number, max: numbe
   if (number >= min && number <= max) return number;
   throw usageError(`${option} must be a whole number from ${min} to ${max}.`);
 }
+
+/** Returns the parser of an option whose value is a whole number. */
+export const numberParser = (option: string, min: number, max: number) => (text: string) =>
+  readNumber(option, text, min, max);

@@ -1,7 +1,6 @@
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
-import { type InProject, openProject, projectOption } from "./in-project.ts";
 import {
   keyTable,
   type LimitOptions,
@@ -11,18 +10,20 @@ import {
   overlapSecondsOf,
   rolledNote,
 } from "./key-options.ts";
-import { relativeTime, table } from "./table.ts";
-import { confirm, jsonText, note, print } from "./terminal.ts";
+import type { ProjectCall, SvcCommand } from "./svc-command.ts";
+import { roleTable } from "./table.ts";
+import { confirm, jsonText, note, print, printList, yesOption } from "./terminal.ts";
 
-const account = ["<account>", "the full id of the service account"] as const;
-const yes = ["-y, --yes", "do not ask for confirmation"] as const;
+const account = ["<account>", "the full id of the service account", requireFullId] as const;
+const keyId = ["<id>", "the full id of the key", requireFullId] as const;
 
-export function addServiceAccounts(program: Command): void {
+export function addServiceAccounts(program: SvcCommand): void {
   const accounts = program
     .command("service-accounts")
     .summary("service accounts of a project: create, list, delete, and their keys")
     .description("Service accounts: callers without a person, for CI jobs. They stay when people leave the project.");
 
+  type Creation = ProjectCall & OnceOptions & { role: "admin" | "viewer" };
   accounts
     .command("create")
     .summary("create a service account")
@@ -31,12 +32,9 @@ export function addServiceAccounts(program: Command): void {
     .addOption(
       new Option("--role <role>", "its role in the project").choices(["admin", "viewer"]).makeOptionMandatory(),
     )
-    .option(...projectOption)
     .option(...onceOption)
-    .action(async (name: string, _options, command: Command) => {
-      const { json, ...options }: InProject & OnceOptions & { role: "admin" | "viewer" } = command.optsWithGlobals();
-      const { api, projectId } = await openProject(options);
-      const created = await api.createServiceAccount(projectId, { name, role: options.role }, onceOf(options));
+    .inProject(async ({ api, projectId, json, role, ...options }: Creation, name: string) => {
+      const created = await api.createServiceAccount(projectId, { name, role }, onceOf(options));
       note(
         `Created the service account. Create a key for it: svc service-accounts create-key ${created.id} ci --project ${projectId}`,
       );
@@ -47,15 +45,8 @@ export function addServiceAccounts(program: Command): void {
     .command("list")
     .summary("list the service accounts of a project")
     .description("Lists the service accounts of a project, oldest first. Requires an admin.")
-    .option(...projectOption)
-    .action(async (_options, command: Command) => {
-      const { json, ...options }: InProject = command.optsWithGlobals();
-      const { api, projectId } = await openProject(options);
-      const list = await api.listServiceAccounts(projectId);
-      if (json) return print(jsonText(list));
-      if (list.length === 0) return note("The project has no service accounts.");
-      const rows = list.map(({ id, name, role, created_at }) => [id, name, role, relativeTime(created_at)]);
-      print(table(["id", "name", "role", "created"], rows));
+    .inProject(async ({ api, projectId, json }) => {
+      printList(await api.listServiceAccounts(projectId), json, "The project has no service accounts.", roleTable);
     });
 
   accounts
@@ -63,17 +54,14 @@ export function addServiceAccounts(program: Command): void {
     .summary("delete a service account with its keys, effective immediately")
     .description("Deletes a service account with all of its keys. The service rejects them from the next request on.")
     .argument(...account)
-    .option(...projectOption)
-    .option(...yes)
-    .action(async (id: string, _options, command: Command) => {
-      const options: InProject & { yes?: boolean } = command.optsWithGlobals();
-      const fullId = requireFullId(id);
-      const { api, projectId } = await openProject(options);
-      await confirm(`Delete the service account ${fullId} and its keys`, options.yes);
-      await api.deleteServiceAccount({ projectId, serviceAccountId: fullId });
-      note(`Deleted the service account ${fullId}.`);
+    .option(...yesOption)
+    .inProject(async ({ api, projectId, yes }: ProjectCall & { yes?: boolean }, serviceAccountId: string) => {
+      await confirm(`Delete the service account ${serviceAccountId} and its keys`, yes);
+      await api.deleteServiceAccount({ projectId, serviceAccountId });
+      note(`Deleted the service account ${serviceAccountId}.`);
     });
 
+  type KeyCreation = ProjectCall & LimitOptions & OnceOptions;
   limitOptions(
     accounts
       .command("create-key")
@@ -81,15 +69,10 @@ export function addServiceAccounts(program: Command): void {
       .description("Creates an API key for a service account and prints it, only once. Requires a JWT of an admin.")
       .argument(...account)
       .argument("<name>", "what the key is for, 1-100 characters")
-      .option(...projectOption)
       .option(...onceOption),
-  ).action(async (id: string, name: string, _options, command: Command) => {
-    const { json, ...options }: InProject & LimitOptions & OnceOptions = command.optsWithGlobals();
-    const serviceAccountId = requireFullId(id);
-    const limits = limitsOf(options, new Date());
-    const { api, projectId } = await openProject(options);
-    const ref = { projectId, serviceAccountId };
-    const key = await api.createServiceAccountApiKey(ref, { name, ...limits }, onceOf(options));
+  ).inProject(async ({ api, projectId, json, ...options }: KeyCreation, serviceAccountId: string, name: string) => {
+    const body = { name, ...limitsOf(options) };
+    const key = await api.createServiceAccountApiKey({ projectId, serviceAccountId }, body, onceOf(options));
     note(`Created the key ${key.id}. Save it now: it is not shown again.`);
     print(json ? jsonText(key) : key.key);
   });
@@ -99,15 +82,9 @@ export function addServiceAccounts(program: Command): void {
     .summary("list the keys of a service account")
     .description("Lists the API keys of a service account, oldest first, with their limits and last use.")
     .argument(...account)
-    .option(...projectOption)
-    .action(async (id: string, _options, command: Command) => {
-      const { json, ...options }: InProject = command.optsWithGlobals();
-      const serviceAccountId = requireFullId(id);
-      const { api, projectId } = await openProject(options);
+    .inProject(async ({ api, projectId, json }, serviceAccountId: string) => {
       const list = await api.listServiceAccountApiKeys({ projectId, serviceAccountId });
-      if (json) return print(jsonText(list));
-      if (list.length === 0) return note("The service account has no API keys.");
-      print(keyTable(list));
+      printList(list, json, "The service account has no API keys.", keyTable);
     });
 
   accounts
@@ -115,14 +92,10 @@ export function addServiceAccounts(program: Command): void {
     .summary("rename a key of a service account")
     .description("Changes the name of an API key of a service account.")
     .argument(...account)
-    .argument("<id>", "the full id of the key")
+    .argument(...keyId)
     .argument("<name>", "the new name, 1-100 characters")
-    .option(...projectOption)
-    .action(async (accountId: string, id: string, name: string, _options, command: Command) => {
-      const { json, ...options }: InProject = command.optsWithGlobals();
-      const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
-      const { api, projectId } = await openProject(options);
-      const renamed = await api.updateServiceAccountApiKey({ projectId, serviceAccountId }, fullId, { name });
+    .inProject(async ({ api, projectId, json }, serviceAccountId: string, id: string, name: string) => {
+      const renamed = await api.updateServiceAccountApiKey({ projectId, serviceAccountId }, id, { name });
       note(`Renamed the key ${renamed.id}.`);
       if (json) print(jsonText(renamed));
     });
@@ -134,33 +107,33 @@ export function addServiceAccounts(program: Command): void {
       "Replaces the secret of an API key of a service account and prints the new one, only once. Id, name and limits stay. Requires a JWT of an admin.",
     )
     .argument(...account)
-    .argument("<id>", "the full id of the key")
+    .argument(...keyId)
     .option(...overlapOption)
-    .option(...projectOption)
-    .action(async (accountId: string, id: string, _options, command: Command) => {
-      const { json, ...options }: InProject & { overlap: string } = command.optsWithGlobals();
-      const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
-      const overlap_seconds = overlapSecondsOf(options.overlap);
-      const { api, projectId } = await openProject(options);
-      const rolled = await api.rollServiceAccountApiKey({ projectId, serviceAccountId }, fullId, { overlap_seconds });
-      note(rolledNote(rolled.id, options.overlap));
-      print(json ? jsonText(rolled) : rolled.key);
-    });
+    .inProject(
+      async (
+        { api, projectId, json, overlap }: ProjectCall & { overlap: string },
+        serviceAccountId: string,
+        id: string,
+      ) => {
+        const body = { overlap_seconds: overlapSecondsOf(overlap) };
+        const rolled = await api.rollServiceAccountApiKey({ projectId, serviceAccountId }, id, body);
+        note(rolledNote(rolled.id, overlap));
+        print(json ? jsonText(rolled) : rolled.key);
+      },
+    );
 
   accounts
     .command("delete-key")
     .summary("delete a key of a service account, effective immediately")
     .description("Deletes an API key of a service account. The service rejects it from the next request on.")
     .argument(...account)
-    .argument("<id>", "the full id of the key")
-    .option(...projectOption)
-    .option(...yes)
-    .action(async (accountId: string, id: string, _options, command: Command) => {
-      const options: InProject & { yes?: boolean } = command.optsWithGlobals();
-      const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
-      const { api, projectId } = await openProject(options);
-      await confirm(`Delete the key ${fullId}`, options.yes);
-      await api.deleteServiceAccountApiKey({ projectId, serviceAccountId }, fullId);
-      note(`Deleted the key ${fullId}.`);
-    });
+    .argument(...keyId)
+    .option(...yesOption)
+    .inProject(
+      async ({ api, projectId, yes }: ProjectCall & { yes?: boolean }, serviceAccountId: string, id: string) => {
+        await confirm(`Delete the key ${id}`, yes);
+        await api.deleteServiceAccountApiKey({ projectId, serviceAccountId }, id);
+        note(`Deleted the key ${id}.`);
+      },
+    );
 }

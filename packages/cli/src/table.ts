@@ -97,6 +97,13 @@ export function facts(rows: [name: string, value: string | Cell | undefined][]):
     .join("\n");
 }
 
+/** Formats projects or service accounts, with the role in each. */
+export const roleTable = (list: { id: string; name: string; role: string; created_at: string }[]): string =>
+  table(
+    ["id", "name", "role", "created"],
+    list.map(({ id, name, role, created_at }) => [id, name, role, relativeTime(created_at)]),
+  );
+
 const units: [name: string, seconds: number][] = [
   ["d", 86_400],
   ["h", 3_600],

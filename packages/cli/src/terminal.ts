@@ -57,6 +57,18 @@ export const printable = (text: string): string =>
 export const jsonText = (value: unknown, indent?: number): string =>
   stringifyExactly(value, indent).replace(/[\u007f-\u009f\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, printable);
 
+/** Prints a list: its records with `--json`, otherwise a view of it, or on stderr that it is empty. */
+export function printList<Item>(
+  list: Item[],
+  json: boolean | undefined,
+  empty: string,
+  view: (list: Item[]) => string,
+) {
+  if (json) return print(jsonText(list));
+  if (list.length === 0) return note(empty);
+  print(view(list));
+}
+
 /** Whether a person can answer a question. */
 export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
@@ -90,6 +102,8 @@ async function readLine(question: string, { isHidden }: { isHidden: boolean }): 
     reader.off("close", stop).close();
   }
 }
+
+export const yesOption = ["-y, --yes", "do not ask for confirmation"] as const;
 
 /**
  * Asks for confirmation of an action that cannot be undone.

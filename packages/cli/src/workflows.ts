@@ -1,15 +1,14 @@
-import type { Command } from "commander";
 import type { Client, WorkflowPermission } from "../../client/src/client.ts";
 import { workflowPermissions } from "../../client/src/values.ts";
 import { conditionsOf } from "../../client/src/workflow-conditions.ts";
 import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
-import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { permissionsOption } from "./names-option.ts";
+import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 import { relativeTime, table } from "./table.ts";
-import { confirm, jsonText, note, print } from "./terminal.ts";
+import { confirm, jsonText, note, print, printList, yesOption } from "./terminal.ts";
 
-interface TrustOptions extends InProject, OnceOptions {
+interface TrustCall extends ProjectCall, OnceOptions {
   issuer: string;
   ownerId?: string;
   ref?: string;
@@ -31,7 +30,7 @@ Examples:
   $ svc workflows trust 1296269 --ref refs/heads/main --event push \\
       --file acme/shop/.github/workflows/deploy.yml@refs/heads/main --permission webhooks:write`;
 
-export function addWorkflows(program: Command): void {
+export function addWorkflows(program: SvcCommand): void {
   const workflows = program
     .command("workflows")
     .alias("trusts")
@@ -53,12 +52,9 @@ export function addWorkflows(program: Command): void {
     .option("--owner-id <id>", "only while the repository has the owner with this numeric id")
     .option("--name <name>", "what the workflow does, 1-100 characters")
     .addOption(permissionsOption("what the workflow may do in the project", workflowPermissions).makeOptionMandatory())
-    .option(...projectOption)
     .option(...onceOption)
     .addHelpText("after", trustHelp)
-    .action(async (repositoryId: string, _options, command: Command) => {
-      const { json, ...options }: TrustOptions = command.optsWithGlobals();
-      const { api, projectId } = await openProject(options);
+    .inProject(async ({ api, projectId, json, ...options }: TrustCall, repositoryId: string) => {
       const trusted = await api.createTrustedWorkflow(projectId, bodyOf(repositoryId, options), onceOf(options));
       note(
         `Trusted the workflow. Its jobs send their OIDC token in "Authorization: Bearer". To undo it: svc workflows untrust ${trusted.id} --project ${projectId}`,
@@ -70,43 +66,38 @@ export function addWorkflows(program: Command): void {
     .command("list")
     .summary("list the trusted workflows of a project")
     .description("Lists the workflows that a project trusts, oldest first.")
-    .option(...projectOption)
-    .action(async (_options, command: Command) => {
-      const { json, ...options }: InProject = command.optsWithGlobals();
-      const { api, projectId } = await openProject(options);
-      const list = await api.listTrustedWorkflows(projectId);
-      if (json) return print(jsonText(list));
-      if (list.length === 0)
-        return note("The project trusts no workflows. Add one: svc workflows trust <repository-id> --permission …");
-      const rows = list.map((workflow) => [
-        workflow.id,
-        workflow.name ?? "",
-        `${workflow.issuer} ${workflow.repository_id}`,
-        conditionsOf(workflow),
-        workflow.permissions.join(" "),
-        relativeTime(workflow.created_at),
-      ]);
-      print(table(["id", "name", "repository", "only", "permissions", "created"], rows));
+    .inProject(async ({ api, projectId, json }) => {
+      const empty = "The project trusts no workflows. Add one: svc workflows trust <repository-id> --permission …";
+      printList(await api.listTrustedWorkflows(projectId), json, empty, (list) => {
+        const rows = list.map((workflow) => [
+          workflow.id,
+          workflow.name ?? "",
+          `${workflow.issuer} ${workflow.repository_id}`,
+          conditionsOf(workflow),
+          workflow.permissions.join(" "),
+          relativeTime(workflow.created_at),
+        ]);
+        return table(["id", "name", "repository", "only", "permissions", "created"], rows);
+      });
     });
 
   workflows
     .command("untrust")
     .summary("stop trusting a workflow, effective immediately")
     .description("Deletes a trusted workflow. The service rejects it from its next request on.")
-    .argument("<id>", "the full id of the trusted workflow")
-    .option("-y, --yes", "do not ask for confirmation")
-    .option(...projectOption)
-    .action(async (id: string, _options, command: Command) => {
-      const options: InProject & { yes?: boolean } = command.optsWithGlobals();
-      const fullId = requireFullId(id);
-      const { api, projectId } = await openProject(options);
-      await confirm(`Delete the trusted workflow ${fullId}`, options.yes);
-      await api.deleteTrustedWorkflow(projectId, fullId);
-      note(`Deleted the trusted workflow ${fullId}.`);
+    .argument("<id>", "the full id of the trusted workflow", requireFullId)
+    .option(...yesOption)
+    .inProject(async ({ api, projectId, yes }: ProjectCall & { yes?: boolean }, id: string) => {
+      await confirm(`Delete the trusted workflow ${id}`, yes);
+      await api.deleteTrustedWorkflow(projectId, id);
+      note(`Deleted the trusted workflow ${id}.`);
     });
 }
 
-function bodyOf(repository_id: string, options: TrustOptions): Parameters<Client["createTrustedWorkflow"]>[1] {
+function bodyOf(
+  repository_id: string,
+  options: Omit<TrustCall, keyof ProjectCall>,
+): Parameters<Client["createTrustedWorkflow"]>[1] {
   const { issuer, ownerId, ref, environment, file, event, name, permission } = options;
   return {
     issuer,
