@@ -31,8 +31,7 @@ export function usePages<Item extends { id: string }>(key: string, options: Page
     (client) => load(client, { limit: live.current.count }),
     ({ items }) => intervalMs(items),
   );
-  const shown = first ? mergePages(first, older?.items ?? []) : [];
-  const nextCursor = first?.nextCursor && older ? older.nextCursor : first?.nextCursor;
+  const { items: shown, nextCursor }: PageOf<Item> = first ? mergePages(first, older) : { items: [] };
 
   const loadMore = useAction(async (client) => {
     const page = await load(client, { limit: pageSize, ...(nextCursor !== undefined && { cursor: nextCursor }) });

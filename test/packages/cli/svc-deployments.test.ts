@@ -145,8 +145,8 @@ test("svc deployments watch prints the latest events and each new one once, and 
   expect(await watch.ended).toMatchObject({ code: 0 });
 });
 
-test("svc deployments watch prints the latest events of a kind that are behind an empty page", async () => {
-  const found = randomUUID();
+test("svc deployments watch prints as many of the latest events of a kind as asked for, over short pages", async () => {
+  const [before, found, newest] = [randomUUID(), randomUUID(), randomUUID()];
   const given = async (second: number, changes: object) => {
     // Before what the feed returns to a reader who follows it from now on.
     const at = new Date(Date.now() - 3600_000 + second * 1000);
@@ -156,16 +156,21 @@ test("svc deployments watch prints the latest events of a kind that are behind a
     if (!message.ok) throw new Error(message.reason);
     await events.insert(message.event, at, randomUUID(), at);
   };
-  await given(0, { ...live, deployment_id: found });
+  await given(0, { ...live, deployment_id: before });
+  await given(1, { ...live, deployment_id: found });
   // A page ends after 250 read units, about 1 MB.
   const data = { log: "x".repeat(200_000) };
-  for (let second = 1; second <= 6; second++) await given(second, { ...broken, data });
+  for (let second = 2; second <= 7; second++) await given(second, { ...broken, data });
+  await given(8, { ...live, deployment_id: newest });
   const path = `/v1/projects/${projectId}/events`;
-  const query = "?event=deploy.succeeded&limit=1";
+  const query = "?event=deploy.succeeded&limit=2";
   const { body, headers } = await api.get(`${path}${query}`);
-  expect({ data: body.data, link: headers.get("link") }).toEqual({ data: [], link: expect.stringContaining("next") });
-  const watch = start("watch", "--event", "deploy.succeeded", "--last", "1", "--json");
-  await eventually(() => expect(watch.stdout()).toContain(found));
+  expect(body.data).toMatchObject([{ deployment_id: newest }]);
+  expect(headers.get("link")).toContain("next");
+  const watch = start("watch", "--event", "deploy.succeeded", "--last", "2", "--json");
+  await eventually(() => expect(watch.stderr()).toContain("Following"));
+  const shown = watch.stdout().trim().split("\n");
+  expect(shown.map((line) => JSON.parse(line).deployment_id)).toEqual([found, newest]);
   watch.child.kill("SIGINT");
   await watch.ended;
 });

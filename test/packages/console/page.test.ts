@@ -21,7 +21,7 @@ import { needs } from "../../support/optional-program.ts";
 const receivers = join(import.meta.dirname, "../../../docs/receivers");
 
 const MAX_GZIP_BYTES_AT_START = 30_000;
-const MAX_GZIP_BYTES_LATER = 56_000;
+const MAX_GZIP_BYTES_LATER = 57_000;
 
 const textOf = (body: Uint8Array) => new TextDecoder().decode(body);
 const gzipBytes = (files: PageFile[]) => files.reduce((sum, { body }) => sum + gzipSync(body).length, 0);
@@ -114,16 +114,21 @@ test.each([
   expect(routeOf(hash)).toEqual(route);
 });
 
-const rows = (...ids: string[]) => ids.map((id) => ({ id }));
+/** The ids of a page, with a cursor unless it is the last. */
+const page = (ids: string, nextCursor?: string) => ({
+  items: [...ids].map((id) => ({ id })),
+  ...(nextCursor !== undefined && { nextCursor }),
+});
 
 test.each([
-  ["no older rows are loaded", rows("3", "2"), "2", [], rows("3", "2")],
-  ["a new row arrived", rows("4", "3"), "3", rows("3", "2"), rows("4", "3", "2")],
-  ["a row within the first page was removed", rows("5", "3"), "3", rows("5", "4", "3", "2"), rows("5", "3", "2")],
-  ["the first page is empty but not the last", [], "2", rows("1"), rows("1")],
-  ["the first page is the last", rows("3"), undefined, rows("2"), rows("3")],
-])("the first page and older rows merge into one list when %s", (_, items, nextCursor, older, shown) => {
-  expect(mergePages({ items, ...(nextCursor !== undefined && { nextCursor }) }, older)).toEqual(shown);
+  ["no older rows are loaded", page("32", "2"), undefined, page("32", "2")],
+  ["a new row arrived", page("43", "3"), page("32", "2"), page("432", "2")],
+  ["the older rows are the last", page("43", "3"), page("32"), page("432")],
+  ["a row within the first page was removed", page("53", "3"), page("5432", "2"), page("532", "2")],
+  ["the first page is empty but not the last", page("", "2"), page("1"), page("1")],
+  ["the first page is the last", page("3"), page("2", "2"), page("3")],
+])("the first page and older rows merge into one list when %s", (_, first, older, shown) => {
+  expect(mergePages(first, older)).toEqual(shown);
 });
 
 const now = Date.parse("2026-11-21T12:00:00Z");
