@@ -5,7 +5,7 @@ import {
   ReceiveMessageCommand,
   SendMessageCommand,
 } from "@aws-sdk/client-sqs";
-import { BatchWriteCommand, GetCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import { enter } from "../../functions/deliveries/backlog.ts";
 import { type Place, placeOf, placePages, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
@@ -25,6 +25,7 @@ import type { EventFilter } from "../../functions/webhooks/event-filter.ts";
 import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
+import { putAll } from "./put-all.ts";
 import { freshResources } from "./resources.ts";
 
 /** Creates tables and queues for fan-out, send and sweep, and allows receivers on this machine. For `beforeAll`. */
@@ -139,7 +140,7 @@ export async function givenWaiting(
 /** Rows to be written, with the functions that settle their promises. */
 const waiting: { delivery: Delivery; resolve: () => void; reject: (error: unknown) => void }[] = [];
 
-/** Inserts a delivery. Those of concurrent calls are written in batches, for less CPU. */
+/** Inserts a delivery. Those of concurrent calls are written together. */
 function insert(delivery: Delivery): Promise<void> {
   return new Promise((resolve, reject) => {
     if (waiting.length === 0) setImmediate(flush);
@@ -148,25 +149,16 @@ function insert(delivery: Delivery): Promise<void> {
 }
 
 async function flush(): Promise<void> {
-  const batch = waiting.splice(0, MAX_BATCH);
-  if (waiting.length > 0) setImmediate(flush);
+  const written = waiting.splice(0);
   try {
-    await write(batch.map(({ delivery }) => delivery));
-    for (const { resolve } of batch) resolve();
+    await putAll(
+      "deliveries",
+      written.map(({ delivery }) => delivery),
+    );
+    for (const { resolve } of written) resolve();
   } catch (error) {
-    for (const { reject } of batch) reject(error);
+    for (const { reject } of written) reject(error);
   }
-}
-
-/** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html */
-const MAX_BATCH = 25;
-
-async function write(rows: Delivery[]): Promise<void> {
-  const [only] = rows;
-  if (only && rows.length === 1) return void (await deliveries.put(only, undefined));
-  const RequestItems = { [tableName("deliveries")]: rows.map((Item) => ({ PutRequest: { Item } })) };
-  const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
-  if (Object.keys(UnprocessedItems).length > 0) throw new Error("Deliveries were not written.");
 }
 
 /** Sends an event to the events queue, as the pipeline does. */

@@ -10,15 +10,15 @@ export interface Scenario {
   token: string;
   /** Calls the API as a viewer of the project. */
   viewer: Api;
-  /** Calls the API with an API key of the admin. */
-  key: Api;
+  /** Creates an API key of the admin and returns its client. */
+  key(): Promise<Api>;
   projectId: string;
   /** The webhook as the create endpoint returned it. */
   webhook: Webhook & { secret: string };
   /** `/v1/projects/<id>/webhooks/<webhook_id>` */
   path: string;
-  /** Webhook paths for which the admin gets 404: unknown, in another of their projects, or of another user. */
-  elsewhere: [title: string, path: string][];
+  /** Returns webhook paths for which the admin gets 404: unknown, in another of their projects, or of another user. */
+  elsewhere(): Promise<[title: string, path: string][]>;
 }
 
 /** Creates a project with members and a webhook that has these fields. */
@@ -26,35 +26,40 @@ export async function newScenario(
   service: TestService,
   { url = "https://example.com/hook", events = ["deploy.started"] as WebhookEventName[] } = {},
 ): Promise<Scenario> {
-  const [admin, viewer, otherUser] = [service.user(), service.user(), service.user()];
+  const [admin, viewer] = [service.user(), service.user()];
   const projectId = await service.project(admin.userId);
   await service.project(viewer.userId, { projectId, role: "viewer" });
-  const { key } = (await admin.api.post("/v1/api-keys", { name: "scenario" })).body.data;
   const create = async (api: Api, project: string) => {
     const { status, body } = await api.post(`/v1/projects/${project}/webhooks`, { url, events });
     expect(status).toBe(201);
     return body.data;
   };
   const webhook = await create(admin.api, projectId);
-  const [otherProject, foreignProject] = [await service.project(admin.userId), await service.project(otherUser.userId)];
   const pathOf = (project: string, id: string) => `/v1/projects/${project}/webhooks/${id}`;
   return {
     api: admin.api,
     token: admin.token,
     viewer: viewer.api,
-    key: service.as(key),
     projectId,
     webhook,
     path: pathOf(projectId, webhook.id),
-    elsewhere: [
-      ["an unknown id", pathOf(projectId, randomUUID())],
-      ["an id that is not a UUID", pathOf(projectId, "7")],
-      ["the webhook in another project of the same admin", pathOf(otherProject, webhook.id)],
-      ["a webhook of another project in this one", pathOf(projectId, (await create(admin.api, otherProject)).id)],
-      ["a webhook of another user", pathOf(foreignProject, (await create(otherUser.api, foreignProject)).id)],
-      ["the webhook in a project of another user", pathOf(foreignProject, webhook.id)],
-      ["an unknown project", pathOf(randomUUID(), webhook.id)],
-    ],
+    async key() {
+      return service.as((await admin.api.post("/v1/api-keys", { name: "scenario" })).body.data.key);
+    },
+    async elsewhere() {
+      const otherUser = service.user();
+      const otherProject = await service.project(admin.userId);
+      const foreignProject = await service.project(otherUser.userId);
+      return [
+        ["an unknown id", pathOf(projectId, randomUUID())],
+        ["an id that is not a UUID", pathOf(projectId, "7")],
+        ["the webhook in another project of the same admin", pathOf(otherProject, webhook.id)],
+        ["a webhook of another project in this one", pathOf(projectId, (await create(admin.api, otherProject)).id)],
+        ["a webhook of another user", pathOf(foreignProject, (await create(otherUser.api, foreignProject)).id)],
+        ["the webhook in a project of another user", pathOf(foreignProject, webhook.id)],
+        ["an unknown project", pathOf(randomUUID(), webhook.id)],
+      ];
+    },
   };
 }
 
@@ -81,11 +86,8 @@ export function invalidFieldsOf({ status, body }: Response): string[] {
 }
 
 /** Calls with each path of `elsewhere` and expects the same 404 for all of them. */
-export async function expectNotFound(
-  { elsewhere }: Scenario,
-  call: (path: string) => Promise<Response>,
-): Promise<void> {
-  for (const [title, path] of elsewhere) {
+export async function expectNotFound(scenario: Scenario, call: (path: string) => Promise<Response>): Promise<void> {
+  for (const [title, path] of await scenario.elsewhere()) {
     expect({ title, ...errorOf(await call(path)) }).toEqual({ title, status: 404, code: "not_found" });
   }
 }

@@ -173,7 +173,7 @@ test("the delivery detail returns no secret and no internal attribute of the row
 test("the delivery detail returns the same to a viewer and to an API key", async () => {
   const delivery = await givenWaiting(scenario.webhook);
   const expected = await shown(delivery);
-  for (const api of [scenario.viewer, scenario.key]) {
+  for (const api of [scenario.viewer, await scenario.key()]) {
     expect((await api.get(pathOf(delivery))).body.data).toEqual(expected);
   }
 });

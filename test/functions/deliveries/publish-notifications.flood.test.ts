@@ -1,12 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { handler } from "../../../functions/deliveries/publish-notifications.ts";
 import { createNotification, type Notification } from "../../../functions/notifications/notification.ts";
-import { remove } from "../../../functions/notifications/notification-store.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
-import { tableName } from "../../../functions/platform/env.ts";
-import { inParallel } from "../../../functions/platform/parallel.ts";
 import { addSeconds } from "../../../functions/platform/time.ts";
 import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -15,19 +10,17 @@ import { interceptDynamo, interceptSns, restoreAws } from "../../support/aws-cal
 import { changeWebhook, givenWebhook, prepareDeliveries } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { notifications, notificationsAbout } from "../../support/notifications.ts";
+import { putAll } from "../../support/put-all.ts";
 
 /* One owner with very many notifications. */
 
-beforeAll(prepareDeliveries);
-beforeEach(async () => {
-  await inParallel(await notifications(), 16, remove);
-});
+beforeEach(prepareDeliveries);
 afterEach(() => {
   restoreAws();
   jest.useRealTimers();
 });
 
-const run = (remainingMs: () => number = () => 50_000) => handler({}, { getRemainingTimeInMillis: remainingMs });
+const run = () => handler({}, { getRemainingTimeInMillis: () => 50_000 });
 const disable = (webhook: Webhook) => receiverState.disable(webhook, "gone", new Date().toISOString());
 
 const revocation = (api_key_id: string, user_id: string) => ({
@@ -42,16 +35,7 @@ const revocation = (api_key_id: string, user_id: string) => ({
 const revoked = (keyId: string, userId: string, dueAt: Date): Notification =>
   createNotification({ type: "api_key.revoked", data: revocation(keyId, userId) }, dueAt);
 
-async function givenRows(rows: Notification[]): Promise<void> {
-  const batches = Array.from({ length: Math.ceil(rows.length / 25) }, (_, index) =>
-    rows.slice(index * 25, index * 25 + 25),
-  );
-  await inParallel(batches, 8, async (batch) => {
-    const RequestItems = { [tableName("notifications")]: batch.map((Item) => ({ PutRequest: { Item } })) };
-    const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
-    expect(UnprocessedItems).toEqual({});
-  });
-}
+const givenRows = (rows: Notification[]) => putAll("notifications", rows);
 
 /** Returns the ids of new users, `perShard` of each shard. */
 function usersOf(shards: number[], perShard: number): string[] {
@@ -95,6 +79,22 @@ test("four notifications of one owner that fail in every run do not hold up its 
   clock.advance(60);
   await run();
   expect(await leftOf([broken, other])).toEqual({ [broken]: 4 });
+});
+
+test("a run that has no time left publishes no more, and the next run the rest", async () => {
+  const [owner = ""] = usersOf([3], 1);
+  await givenRows(
+    Array.from({ length: 5 }, (_, index) => revoked(`k${index}`, owner, new Date(Date.now() - 9 + index))),
+  );
+  let published = 0;
+  interceptSns((_call, send) => {
+    published += 1;
+    return send();
+  });
+  await handler({}, { getRemainingTimeInMillis: () => (published < 2 ? 50_000 : 0) });
+  expect(await leftOf([owner])).toEqual({ [owner]: 3 });
+  await run();
+  expect(await leftOf([owner])).toEqual({});
 });
 
 /** Stores notifications of a project that are due: of keys that were deleted, or that expire. */
@@ -147,25 +147,25 @@ test("an owner with 500 notifications that wait gets no more, and the change is 
   expect((await webhooks.get(project_id, second.id)).disabled_reason).toBe("gone");
 });
 
-test("6,000 notifications in two shards keep back none of 200 other owners, in a short run", async () => {
-  const flooding = usersOf([1, 3], 1);
+test("thousands of notifications in two shards keep back none of 200 other owners, and few of their rows are read", async () => {
+  const [flooding = "", alsoFlooding = ""] = usersOf([1, 3], 1);
   const victims = usersOf([0, 1, 2, 3], 50);
-  // Due at shared moments: in two minutes, each with more rows than a page of the index, before all others.
+  // Due at shared moments before all others: in two minutes, each with more rows than a page of the index has.
   const start = Math.floor(Date.now() / 60_000) * 60_000 - 600_000;
   const dueAt = (index: number) => new Date(start + (index % 2) * 60_000 + index);
-  await givenRows(
-    flooding.flatMap((user) => Array.from({ length: 3_000 }, (_, index) => revoked(`k${index}`, user, dueAt(index)))),
-  );
+  const floodOf = (user: string, count: number) =>
+    Array.from({ length: count }, (_, index) => revoked(`k${index}`, user, dueAt(index)));
+  await givenRows([...floodOf(flooding, 2_100), ...floodOf(alsoFlooding, 200)]);
   await givenRows(victims.map((user, index) => revoked("k", user, new Date(start + 300_000 + index))));
-  // The clock of the run: 1.5 milliseconds per row read, so that it does not depend on the machine. A run that read all rows
-  // would have no time left for the other owners.
   let rowsRead = 0;
   interceptDynamo(async (_call, send) => {
     const output = await send();
     rowsRead += Array.isArray(output.Items) ? output.Items.length : 0;
     return output;
   });
-  await run(() => 20_000 - 1.5 * rowsRead);
+  await run();
   restoreAws();
-  expect(await leftOf([...victims, ...flooding])).toEqual(Object.fromEntries(flooding.map((user) => [user, 2_900])));
+  expect(await leftOf([flooding, alsoFlooding, ...victims])).toEqual({ [flooding]: 2_000, [alsoFlooding]: 100 });
+  // Of the index a page for each of the two minutes, and the rest once; of an owner what a run publishes, and at most 500 rows.
+  expect(rowsRead).toBe(2 * 1_000 + 200 + 200 + 500 + 200 + 200);
 });

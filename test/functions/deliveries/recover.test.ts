@@ -251,7 +251,7 @@ describe("recover rejects", () => {
 });
 
 test("recover accepts an API key of an admin", async () => {
-  expect((await scenario.key.post(`${scenario.path}/recover`, { since })).body).toEqual({
+  expect((await (await scenario.key()).post(`${scenario.path}/recover`, { since })).body).toEqual({
     data: { count: 0, complete: true, next_cursor: null },
   });
 });

@@ -300,6 +300,6 @@ describe("redeliver rejects", () => {
 
 test("redeliver accepts an API key of an admin", async () => {
   const delivery = await given("failed", 1);
-  expect((await scenario.key.post(pathOf(delivery.id))).status).toBe(202);
+  expect((await (await scenario.key()).post(pathOf(delivery.id))).status).toBe(202);
   await ended(delivery);
 });

@@ -188,6 +188,6 @@ describe("the test endpoint rejects", () => {
 });
 
 test("the test endpoint accepts an API key of an admin", async () => {
-  expect((await scenario.key.post(`${scenario.path}/test`)).status).toBe(202);
+  expect((await (await scenario.key()).post(`${scenario.path}/test`)).status).toBe(202);
   await receiver.waitFor(1);
 });

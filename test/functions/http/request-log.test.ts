@@ -28,7 +28,7 @@ const idOf = ({ headers, body }: Response): string | null => {
 };
 
 test("each write logs one line with the caller and the changed ids, reads log nothing", async () => {
-  const { api, key, projectId: project_id } = scenario;
+  const { api, projectId: project_id } = scenario;
   const created = await api.post(`/v1/projects/${project_id}/webhooks`, {
     url: "https://example.com/hook?token=private-text",
     events: ["deploy.failed"],
@@ -37,7 +37,7 @@ test("each write logs one line with the caller and the changed ids, reads log no
   const path = `/v1/projects/${project_id}/webhooks/${webhook_id}`;
   const ofWebhook = { project_id, webhook_id };
   const newKey = await api.post("/v1/api-keys", { name: "private-text" });
-  const sample = await key.post(`${path}/test`, {});
+  const sample = await service.as(newKey.body.data.key).post(`${path}/test`, {});
   const delivery_id: string = sample.body.data.id;
   const writes: [route: string, response: Response, fields: object][] = [
     ["POST /v1/projects/{project_id}/webhooks", created, { project_id, created_id: webhook_id }],
@@ -90,7 +90,7 @@ test.each(writeRows)("a successful $method $path logs one line with its ids", as
     webhook,
   } = await newScenario(service, { events: ["deploy.failed"] });
   const ids: Record<string, string> = { project_id, webhook_id: webhook.id };
-  if (row.path.includes("{delivery_id}")) ids.delivery_id = (await key.post(`${path}/test`, {})).body.data.id;
+  if (row.path.includes("{delivery_id}")) ids.delivery_id = (await (await key()).post(`${path}/test`, {})).body.data.id;
   if (row.path.includes("{trusted_workflow_id}")) {
     const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
     const { body } = await service.as(token).post(`/v1/projects/${project_id}/trusted-workflows`, trust);

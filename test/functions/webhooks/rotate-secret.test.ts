@@ -278,5 +278,5 @@ describe("rejects", () => {
 });
 
 test("accepts an API key of an admin", async () => {
-  expect((await scenario.key.post(`${scenario.path}/rotate-secret`)).body.data.secret).toMatch(SECRET);
+  expect((await (await scenario.key()).post(`${scenario.path}/rotate-secret`)).body.data.secret).toMatch(SECRET);
 });
