@@ -74,15 +74,18 @@ test("deletes a key that is created while the others are deleted, and counts it"
 
 test("throws conflict when each deleted key is followed by a new one", async () => {
   const user = service.user();
-  await givenKeys(user, 100);
+  await givenKeys(user, 1);
+  let deleted = 0;
+  // The list looks the same when a key is kept as when another one has taken its place.
   interceptDynamo(async (call, send) => {
-    const output = await send();
-    if (isDelete(call)) await givenKeys(user, 1);
-    return output;
+    if (!isDelete(call)) return send();
+    deleted += 1;
+    return {};
   });
   await expect(revokeAll({ user_id: user.userId })).rejects.toMatchObject({ code: "conflict" });
+  expect(deleted).toBe(200);
   restoreAws();
-  expect(await revokeAll({ user_id: user.userId })).toEqual({ revoked: 100 });
+  expect(await revokeAll({ user_id: user.userId })).toEqual({ revoked: 1 });
 });
 
 test("does not count a key that the user deletes at the same time, nor twice when two calls run", async () => {

@@ -155,17 +155,17 @@ test("a receiver that fails gets one request at a time until it accepts one, and
 });
 
 test("a request that takes long does not hold up the others of its line", async () => {
-  const line = await givenLine(webhook, 230);
+  const line = await givenLine(webhook, 105);
   let respondToFirst = () => {};
   receiver.respondWith(({ headers }, response) => {
     if (headers["webhook-id"] === line[0]?.id) respondToFirst = () => void response.end();
     else response.end();
   });
   const visit = visitLine(webhook);
-  await receiver.waitFor(230);
+  await receiver.waitFor(105);
   respondToFirst();
   await visit;
-  expect(await statusesNow(line)).toEqual(Array(230).fill("succeeded"));
+  expect(await statusesNow(line)).toEqual(Array(105).fill("succeeded"));
 });
 
 test("the lines of one process share fifty requests, but each has five in any case", async () => {
@@ -197,7 +197,7 @@ test("the lines of one process share fifty requests, but each has five in any ca
 });
 
 test("a visit goes on until nothing is due, with what enters meanwhile, and plans the next look", async () => {
-  const line = await givenLine(webhook, 120);
+  const line = await givenLine(webhook, 105);
   const later = await givenWaiting(webhook, { due: at(7) });
   const old = await givenDelivery(webhook);
   let late: Delivery | undefined;
@@ -210,8 +210,8 @@ test("a visit goes on until nothing is due, with what enters meanwhile, and plan
   });
   takeCalls();
   await visitLine(webhook);
-  expect(receiver.received).toHaveLength(122);
-  expect(await statusesNow([...line, old, late ?? later])).toEqual(Array(122).fill("succeeded"));
+  expect(receiver.received).toHaveLength(107);
+  expect(await statusesNow([...line, old, late ?? later])).toEqual(Array(107).fill("succeeded"));
   expect(await rowOf(later)).toEqual(later);
   expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(7), lease_until: new Date(0).toISOString() });
   expect(takeCalls().at(-1)).toEqual(["work", 7]);

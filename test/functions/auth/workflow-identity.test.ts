@@ -265,7 +265,7 @@ describe("several trusts", () => {
     test("with other refs do not count, and of more than 20 projects those with the oldest trusts are seen", async () => {
       const { as, trust, projectId } = await givenTrust();
       await crowd(trust, 2, { ref: "refs/heads/other" });
-      for (let count = 0; count < 25; count++) await trust({}, await givenProject());
+      for (let count = 0; count < 21; count++) await trust({}, await givenProject());
       const seen = await projectsSeenBy(as());
       expect(seen).toHaveLength(20);
       expect(seen[0]).toBe(projectId);
@@ -281,7 +281,7 @@ describe("several trusts", () => {
         event_name: "e".repeat(255),
       };
       const { as, trust, projectId } = await givenTrust();
-      await crowd(trust, 30, largest);
+      await crowd(trust, 21, largest);
       const claims = { ref: largest.ref, environment: wide, job_workflow_ref: largest.job_workflow_ref };
       const workflow = as({ ...claims, event_name: largest.event_name });
       restoreAws();

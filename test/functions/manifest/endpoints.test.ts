@@ -36,8 +36,11 @@ const namesMoreThanProject = ({ path }: EndpointRow) => path.replace("{project_i
 let service: TestService;
 let admin: ReturnType<TestService["user"]>;
 let project: string;
+/** Another one of the same admin. */
+let otherProject: string;
 let adminKey: string;
 let viewer: ReturnType<TestService["user"]>;
+let viewerKey: string;
 let deletedKey: string;
 let rolledKey: string;
 let overlappingKey: string;
@@ -54,6 +57,8 @@ beforeAll(async () => {
   project = await service.project(admin.userId);
   viewer = service.user();
   await service.project(viewer.userId, { projectId: project, role: "viewer" });
+  otherProject = await service.project(admin.userId);
+  viewerKey = (await viewer.api.post("/v1/api-keys", { name: "viewer" })).body.data.key;
   adminKey = (await admin.api.post("/v1/api-keys", { name: "kept" })).body.data.key;
   const { id, key } = (await admin.api.post("/v1/api-keys", { name: "deleted" })).body.data;
   await admin.api.delete(`/v1/api-keys/${id}`);
@@ -263,8 +268,7 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
   });
 
   test("is allowed for a viewer unless the access is `admin` or `admin_session`, with a JWT and with an API key", async () => {
-    const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
-    for (const credential of [viewer.token, ...(needsSession(row) ? [] : [body.data.key])]) {
+    for (const credential of [viewer.token, ...(needsSession(row) ? [] : [viewerKey])]) {
       const response = await call(row, bearer(credential));
       if (needsAdmin(row)) expectError(response, 403, "forbidden");
       else expect(response.status).toBe(passed(row));
@@ -285,7 +289,7 @@ describe.each(rowsOfProjects.filter((row) => !needsSession(row)))(
   "the key of a service account in another project and $method $path",
   (row) => {
     test("gets the 404 of a stranger, also in a project of the admin who created it", async () => {
-      const path = pathOf(row, { projectId: await service.project(admin.userId) });
+      const path = pathOf(row, { projectId: otherProject });
       const response = await call(row, bearer(accountKey), path);
       expectError(response, 404, "not_found");
       const stranger = await call(row, bearer(service.user().token), path);
@@ -296,18 +300,19 @@ describe.each(rowsOfProjects.filter((row) => !needsSession(row)))(
 
 const rowsWithPermission = endpointRows.filter(({ permission }) => permission !== "none");
 
-describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
-  const keyWith = async (limits: object): Promise<string> => {
-    const { status, body } = await admin.api.post("/v1/api-keys", { name: "scoped", ...limits });
-    expect(status).toBe(201);
-    scopedKeys.push(body.data.id);
-    return body.data.key;
-  };
-  const scopedKeys: string[] = [];
-  afterAll(async () => {
-    for (const id of scopedKeys) await admin.api.delete(`/v1/api-keys/${id}`);
-  });
+/** Keys of the admin by their limits: rows with the same permission share theirs. */
+const scopedKeys = new Map<string, string>();
+async function keyWith(limits: object): Promise<string> {
+  const name = JSON.stringify(limits);
+  const known = scopedKeys.get(name);
+  if (known !== undefined) return known;
+  const { status, body } = await admin.api.post("/v1/api-keys", { name: "scoped", ...limits });
+  expect(status).toBe(201);
+  scopedKeys.set(name, body.data.key);
+  return body.data.key;
+}
 
+describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
   test("returns 403 insufficient_permission and its name, with all other permissions", async () => {
     const others = permissions.filter((permission) => permission !== row.permission);
     const response = await call(row, bearer(await keyWith({ permissions: others })));
@@ -324,8 +329,7 @@ describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
   });
 
   test("returns the 404 of a stranger in another project of its user", async () => {
-    const elsewhere = await service.project(admin.userId);
-    const response = await call(row, bearer(await keyWith({ project_ids: [elsewhere] })));
+    const response = await call(row, bearer(await keyWith({ project_ids: [otherProject] })));
     if (!row.path.includes("{project_id}")) {
       return expect(response.status).toBe(row.path === "/v1/audit-events" ? 403 : passed(row));
     }
@@ -366,7 +370,7 @@ describe.each(closedRows)("a trusted workflow and $method $path", (row) => {
 
   if (row.path.includes("{project_id}") && !needsSession(row) && isForWorkflows(row)) {
     test("gets the 404 of a stranger in another project", async () => {
-      const path = pathOf(row, { projectId: await service.project(admin.userId) });
+      const path = pathOf(row, { projectId: otherProject });
       const response = await call(row, bearer(jobToken()), path);
       expectError(response, 404, "not_found");
       const stranger = await call(row, bearer(service.user().token), path);

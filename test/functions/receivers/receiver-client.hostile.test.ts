@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import net from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 import { createReceiverClient, type Limits, type Outcome } from "../../../functions/receivers/receiver-client.ts";
 
@@ -129,6 +131,22 @@ describe("an endless body", () => {
     const head = "HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n";
     const { outcome } = await postTo(floods(head, "e".repeat(4_096)), noDeadline);
     expect(outcome).toMatchObject({ statusCode: 500, errorCode: "http_status", excerpt: "e".repeat(1_024) });
+  });
+
+  test("leaves nothing in memory but its excerpt", async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const bufferBytes = () => {
+      collectGarbage();
+      return process.memoryUsage().arrayBuffers;
+    };
+    const body = `${status}Content-Length: 1000000\r\n\r\n${"x".repeat(100_000)}`;
+    const outcomes = [await postTo(stopsAfter(body), noDeadline)];
+    const before = bufferBytes();
+    for (let count = 0; count < 30; count++) outcomes.push(await postTo(stopsAfter(body), noDeadline));
+    expect(outcomes).toHaveLength(31);
+    // Half of what was read, had all of it been kept.
+    expect(bufferBytes() - before).toBeLessThan(15 * limits.maxResponseBytes);
   });
 });
 
