@@ -161,10 +161,13 @@ test("a request that takes long does not hold up the others of its line", async 
     if (headers["webhook-id"] === line[0]?.id) respondToFirst = () => void response.end();
     else response.end();
   });
+  const calls = watchDynamo();
   const visit = visitLine(webhook);
   await receiver.waitFor(105);
   respondToFirst();
   await visit;
+  // Two pages, which all requests share, the look for more, and the one that plans the next visit.
+  expect(calls.filter(({ command }) => command === "QueryCommand")).toHaveLength(4);
   expect(await statusesNow(line)).toEqual(Array(105).fill("succeeded"));
 });
 

@@ -280,12 +280,18 @@ describe("several trusts", () => {
         job_workflow_ref: `${wide}@main`,
         event_name: "e".repeat(255),
       };
-      const { as, trust, projectId } = await givenTrust();
+      const { as, token, trust, projectId } = await givenTrust();
       await crowd(trust, 21, largest);
       const claims = { ref: largest.ref, environment: wide, job_workflow_ref: largest.job_workflow_ref };
       const workflow = as({ ...claims, event_name: largest.event_name });
       restoreAws();
       const calls = watchDynamo();
+      let trusts = 0;
+      interceptDynamo(async (_call, send) => {
+        const output = await send();
+        trusts += Number(output.Count ?? 0);
+        return output;
+      });
       const { project_ids } = (await workflow.get("/v1/api-keys/current")).body.data;
       restoreAws();
       interceptReads();
@@ -293,6 +299,11 @@ describe("several trusts", () => {
       expect(project_ids[0]).toBe(projectId);
       expect(calls).toEqual([{ command: "QueryCommand", units: expect.any(Number) }]);
       expect(calls[0]?.units).toBeLessThan(200);
+      expect(trusts).toBe(200);
+      // A project in the path is read alone, also behind all of theirs.
+      const last = await givenProject();
+      await trust({}, last);
+      expect(await outcome(service.as(token()).get(last.webhooks))).toBe(200);
     });
   });
 

@@ -196,6 +196,17 @@ test("a cursor of a day ago gets a reset instead of revocations", async () => {
   expect(later > cursor).toBe(true);
 });
 
+test("a read after midnight has the revocations of the seconds before it", async () => {
+  const clock = fakeDate();
+  jest.setSystemTime(new Date().setUTCHours(23, 59, 58));
+  const { api, path, id, key } = await givenKey();
+  const { cursor } = await read();
+  await api.delete(path);
+  clock.advance(5);
+  const { revocations } = await read(cursor);
+  expect(revocations).toEqual(expect.arrayContaining(ofKey(id, "deleted", key)));
+});
+
 test("more than 10,000 entries are a reset, and fewer are read in all pages", async () => {
   const { api, path, id, key } = await givenKey();
   const { cursor } = await read();

@@ -58,6 +58,14 @@ test("the error is that of the last failed probe, whose delivery may be older th
   expect(await healthNow()).toMatchObject({ state: "probing" });
 });
 
+test("the error is that of a delivery whose event has the time of the first failure", async () => {
+  const failing_since = minutes(-10);
+  await given({ failing_since });
+  const failed = { number: 1, at: failing_since, duration_ms: 3, trigger: "schedule", error_code: "timeout" } as const;
+  await givenDelivery(webhook, { at: new Date(failing_since), status: "failed", attempts: [failed] });
+  expect(await healthNow()).toMatchObject({ last_error: { error_code: "timeout" } });
+});
+
 test("a probe that succeeds makes the webhook healthy, with all that waited sent", async () => {
   await given({ failing_since: minutes(-10) });
   for (const age of [3, 2, 1]) await givenWaiting(webhook, { at: new Date(minutes(-age)), due: new Date() });
