@@ -11,20 +11,27 @@ import { type AuditAction, type AuditInput, createAuditEvent } from "./audit-eve
  */
 export const auditPut = (input: AuditInput, now = new Date()): TransactItem => ({ Put: put(input, now) });
 
-/**
- * Writes the audit event of a request about a webhook whose effect is no transaction. Call it before the effect, so that
- * none is missing from the log.
- */
-export async function recordRequest(
-  action: AuditAction,
-  actor: Actor,
-  webhook: { project_id: string; id: string },
-  details: Record<string, unknown>,
-  now: Date,
-): Promise<void> {
-  const input = { scope: `project:${webhook.project_id}`, action, actor, resource_id: webhook.id, details } as const;
-  await dynamo().send(new PutCommand(put(input, now)));
+/** What an event is about, and the project whose log it is in. */
+interface ProjectResource {
+  project_id: string;
+  id: string;
 }
+
+type ProjectEvent = [action: AuditAction, actor: Actor, resource: ProjectResource, details?: object, now?: Date];
+
+/** Returns the write of an event in the log of a project, for the transaction that makes the change. */
+export const projectAudit = (...event: ProjectEvent): TransactItem => ({ Put: projectPut(...event) });
+
+/**
+ * Writes the audit event of a request whose effect is no transaction. Call it before the effect, so that none is missing
+ * from the log.
+ */
+export async function recordRequest(...event: ProjectEvent): Promise<void> {
+  await dynamo().send(new PutCommand(projectPut(...event)));
+}
+
+const projectPut = (...[action, actor, { project_id, id }, details, now = new Date()]: ProjectEvent) =>
+  put({ scope: `project:${project_id}`, action, actor, resource_id: id, details: { ...details } }, now);
 
 const put = (input: AuditInput, now: Date) => ({
   TableName: tableName("auditEvents"),

@@ -1,7 +1,7 @@
 import { platform } from "../access/actor.ts";
 import type { MemberRef, MemberState, Project } from "../access/membership.ts";
 import { revocationPut } from "../access/revocation-store.ts";
-import { auditPut } from "../audit/audit-store.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import type { TransactItem } from "../platform/aws.ts";
 import { readItem, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
@@ -57,6 +57,7 @@ export function writesOf(
 ): Record<string, TransactItem> {
   const versionItem = { Update: { ...versionKey(ref), ...versionUpdate(after === undefined, version, now) } };
   if (after && isSame(before, after)) return { version: versionItem };
+  const resource = { project_id: ref.project_id, id: ref.user_id };
   const set = { ...after, created_at: when`if_not_exists(created_at, ${now.toISOString()})` };
   const isRevoked = after === undefined || (before !== undefined && before.role !== after.role);
   return {
@@ -67,13 +68,7 @@ export function writesOf(
     ...(isRevoked && {
       revocation: revocationPut({ user_id: ref.user_id }, after ? "role_changed" : "member_removed"),
     }),
-    audit: auditPut({
-      scope: `project:${ref.project_id}`,
-      action: after ? "member.updated" : "member.removed",
-      actor: platform,
-      resource_id: ref.user_id,
-      ...(after && { details: { role: after.role } }),
-    }),
+    audit: projectAudit(after ? "member.updated" : "member.removed", platform, resource, after && { role: after.role }),
   };
 }
 

@@ -3,8 +3,7 @@ import { serviceAccountUserId } from "../access/identity.ts";
 import { revocationPut } from "../access/revocation-store.ts";
 import type { ApiKey } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
-import type { AuditAction } from "../audit/audit-event.ts";
-import { auditPut } from "../audit/audit-store.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import { ConditionsFailedError, type TransactItem } from "../platform/aws.ts";
 import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
@@ -18,10 +17,6 @@ const accountKey = (project_id: string, id: string) => ({
 });
 
 const counterOf = (project_id: string) => ({ key: accountKey(project_id, COUNTER), attribute: "account_count" });
-
-/** Returns the audit event of a change of a service account, for its transaction. */
-const audit = (action: AuditAction, actor: Actor, projectId: string, resource_id: string, details: object = {}) =>
-  auditPut({ scope: `project:${projectId}`, action, actor, resource_id, details: { ...details } });
 
 /**
  * Stores a new service account and its membership in the project.
@@ -50,7 +45,7 @@ export async function insert(
           Item: { user_id: serviceAccountUserId(id), project_id, name: projectName, role, created_at },
         },
       },
-      audit: audit("service_account.created", by, project_id, id, { name, role }),
+      audit: projectAudit("service_account.created", by, account, { name, role }),
       ...more,
     },
   );
@@ -116,7 +111,7 @@ export async function beginRemoval(projectId: string, id: string, at: string, by
       Delete: { TableName: tableName("projects"), Key: { user_id: serviceAccountUserId(id), project_id: projectId } },
     },
     revocation: revocationPut({ user_id: serviceAccountUserId(id) }, "service_account_deleted"),
-    audit: audit("service_account.removal_begun", by, projectId, id),
+    audit: projectAudit("service_account.removal_begun", by, { project_id: projectId, id }),
   });
   if (!isBegun) await requireAccount(projectId, id);
 }
@@ -126,7 +121,7 @@ export async function endRemoval(projectId: string, id: string, by: Actor): Prom
   await transactIf({
     account: { Delete: { ...accountKey(projectId, id), ...onlyIf(when`attribute_exists(id)`) } },
     counter: countDown(counterOf(projectId)),
-    audit: audit("service_account.deleted", by, projectId, id),
+    audit: projectAudit("service_account.deleted", by, { project_id: projectId, id }),
     keyCounter: apiKeys.counterRemoval(serviceAccountUserId(id)),
   });
 }

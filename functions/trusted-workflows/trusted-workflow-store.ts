@@ -2,7 +2,7 @@ import type { Actor } from "../access/actor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import { revocationPut } from "../access/revocation-store.ts";
-import { auditPut } from "../audit/audit-store.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import type { TransactItem } from "../platform/aws.ts";
 import { countDown, insertCounted, readItem, readItems, readMany, transactIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
@@ -59,7 +59,7 @@ export async function insert(
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const TableName = tableName("trustedWorkflows");
-  const { id, project_id, created_at } = trust;
+  const { project_id, created_at } = trust;
   const keys = keysOf(trust);
   const limit = MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
   const message = `The limit of ${limit} trusted workflows per project is reached. Delete one first.`;
@@ -71,13 +71,7 @@ export async function insert(
       ofProject: { Put: { TableName, Item: { ...keys.ofProject, ...trust } } },
       ofRepository: { Put: { TableName, Item: { ...keys.ofRepository, ...trust } } },
       ofRepositoryByAge: { Put: { TableName, Item: { ...keys.ofRepositoryByAge, ...trust } } },
-      audit: auditPut({
-        scope: `project:${project_id}`,
-        action: "trusted_workflow.created",
-        actor: by,
-        resource_id: id,
-        details: detailsOf(trust),
-      }),
+      audit: projectAudit("trusted_workflow.created", by, trust, detailsOf(trust)),
       ...more,
     },
   );
@@ -150,13 +144,7 @@ export async function remove(projectId: string, id: string, by: Actor): Promise<
     ofRepositoryByAge: { Delete: { TableName, Key: keys.ofRepositoryByAge } },
     counter: countDown(counterOf(projectId)),
     revocation: revocationPut({ project_id: projectId }, "trusted_workflow_deleted"),
-    audit: auditPut({
-      scope: `project:${projectId}`,
-      action: "trusted_workflow.deleted",
-      actor: by,
-      resource_id: id,
-      details: detailsOf(trust),
-    }),
+    audit: projectAudit("trusted_workflow.deleted", by, trust, detailsOf(trust)),
   });
   // A concurrent request deleted the trusted workflow.
   if (!isDeleted) throw notFound();

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { system } from "../access/actor.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import { disabledNotificationTime, type HealthInput, type LastFailure } from "../notifications/notification.ts";
 import { notificationPut } from "../notifications/notification-store.ts";
 import { dynamo, isConditionFailed, retryConflicts } from "../platform/aws.ts";
@@ -11,7 +12,7 @@ import { failureState } from "./circuit-breaker.ts";
 import type { FailedAttempt } from "./health.ts";
 import type { DisabledReason, LastCertification, Webhook } from "./webhook.ts";
 import { aboutWebhook, disabledNotification, NO_ATTEMPT } from "./webhook-notification-store.ts";
-import { webhookAudit, webhookKey } from "./webhook-store.ts";
+import { webhookKey } from "./webhook-store.ts";
 
 /* What senders write about the receiver of a webhook: it fails, it is slow, it is probed, it is certified, it is disabled. */
 
@@ -117,7 +118,7 @@ export async function disable(
   });
   return transactIf({
     webhook: { Update: { ...webhookKey(project_id, id), ...change } },
-    audit: webhookAudit("webhook.disabled", system, webhook, { reason }),
+    audit: projectAudit("webhook.disabled", system, webhook, { reason }),
     ...(await disabledNotification(webhook, reason, failure, notifiedAt)),
   });
 }

@@ -1,6 +1,6 @@
 import { platform } from "../access/actor.ts";
 import { revocationPut } from "../access/revocation-store.ts";
-import { auditPut } from "../audit/audit-store.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import { COUNTER, readItem, readItems, transactIf } from "../platform/dynamo.ts";
 import { changing, isAsRead, type Part, when } from "../platform/expression.ts";
 import type { Webhook } from "./webhook.ts";
@@ -60,12 +60,8 @@ export async function markSuspended(projectId: string, at: string | undefined): 
     Update: { ...webhookKey(projectId, id), ...changing({ ...mark, when: condition }) },
   });
   const isChange = (at === undefined) !== (before.suspended_at === undefined);
-  const audit = auditPut({
-    scope: `project:${projectId}`,
-    action: at === undefined ? "project.resumed" : "project.suspended",
-    actor: platform,
-    resource_id: projectId,
-  });
+  const action = at === undefined ? "project.resumed" : "project.suspended";
+  const audit = projectAudit(action, platform, { project_id: projectId, id: projectId });
   const isMarkedNow = await transactIf({
     ...Object.fromEntries(before.webhooks.map(({ id }) => [id, markIf(id, when`attribute_exists(id)`)])),
     [COUNTER]: markIf(COUNTER, isAsRead("webhook_count", webhook_count)),

@@ -1,14 +1,12 @@
 import { type Actor, platform } from "../access/actor.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import { ConditionsFailedError, transact } from "../platform/aws.ts";
 import { transactIf } from "../platform/dynamo.ts";
-import { tableName } from "../platform/env.ts";
 import { changing, onlyIf, when } from "../platform/expression.ts";
 import type { Webhook } from "./webhook.ts";
-import { webhookAudit, webhookNotFound } from "./webhook-store.ts";
+import { secretKey, webhookKey, webhookNotFound } from "./webhook-store.ts";
 
 /* The signing secrets of webhooks. They are created and deleted together with their webhook (webhook-store.ts). */
-
-const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
 interface Rotation {
   /** Expiry of the replaced secret in ISO 8601; undefined = all previous secrets expire now. */
@@ -55,12 +53,11 @@ export async function rotateSecret(webhook: Webhook, secret: string, rotation: R
       },
       webhook: {
         Update: {
-          TableName: tableName("webhooks"),
-          Key: { project_id, id: webhook_id },
+          ...webhookKey(project_id, webhook_id),
           ...changing({ set: { secret_rotated_at: at }, when: when`attribute_exists(id)` }),
         },
       },
-      audit: webhookAudit("webhook.secret_rotated", by, webhook, { previous_expires_at: expiresAt ?? at }),
+      audit: projectAudit("webhook.secret_rotated", by, webhook, { previous_expires_at: expiresAt ?? at }),
     });
     return { ...webhook, secret_rotated_at: at };
   } catch (error) {

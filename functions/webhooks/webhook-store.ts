@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Actor, platform } from "../access/actor.ts";
-import type { AuditAction } from "../audit/audit-event.ts";
-import { auditPut } from "../audit/audit-store.ts";
+import { projectAudit } from "../audit/audit-store.ts";
 import { disabledNotificationTime } from "../notifications/notification.ts";
 import type { ConditionsFailedError, TransactItem } from "../platform/aws.ts";
 import {
@@ -34,16 +33,7 @@ export const webhookKey = (project_id: string, id: string) => ({
 });
 /** The item that counts the webhooks of a project has the time of its suspension too. */
 const counterOf = (project_id: string) => ({ key: webhookKey(project_id, COUNTER), attribute: "webhook_count" });
-const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
-
-/** Returns the audit event of a change of a webhook, for its transaction. */
-export const webhookAudit = (
-  action: AuditAction,
-  actor: Actor,
-  { project_id, id }: Pick<Webhook, "project_id" | "id">,
-  details: Record<string, unknown> = {},
-  at = new Date(),
-): TransactItem => auditPut({ scope: `project:${project_id}`, action, actor, resource_id: id, details }, at);
+export const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
 /**
  * Stores a new webhook and its secret.
@@ -84,7 +74,7 @@ function puts({ webhook, secret }: NewWebhook, by: Actor): Record<string, Transa
       },
     },
     secret: { Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } } },
-    audit: webhookAudit("webhook.created", by, webhook, details, new Date(webhook.created_at)),
+    audit: projectAudit("webhook.created", by, webhook, details, new Date(webhook.created_at)),
   };
 }
 
@@ -201,7 +191,7 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
   });
   return transactIf({
     webhook: { Update: { ...webhookKey(project_id, id), ...change } },
-    audit: webhookAudit("webhook.updated", by, before, detailsOf(patch)),
+    audit: projectAudit("webhook.updated", by, before, detailsOf(patch)),
     ...(notifiedAt && (await disabledNotification(before, "manual", NO_ATTEMPT, notifiedAt))),
   });
 }
@@ -226,7 +216,7 @@ const recognizable = (url: string) => ({
 export async function remove(projectId: string, id: string, by: Actor = platform): Promise<void> {
   const webhook = await get(projectId, id);
   const isDeleted = await transactIf({
-    audit: webhookAudit("webhook.deleted", by, webhook),
+    audit: projectAudit("webhook.deleted", by, webhook),
     webhook: { Delete: { ...webhookKey(projectId, id), ...onlyIf(when`attribute_exists(id)`) } },
     secret: { Delete: secretKey(id) },
     counter: countDown(counterOf(projectId)),
