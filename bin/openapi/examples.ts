@@ -41,14 +41,15 @@ const { webhook, secret } = webhooks.createWebhook(
   bytes("webhook", 48),
 );
 
+const trustInput = {
+  name: "shop, main",
+  issuer: "github",
+  repository_id: "1296269",
+  ref: "refs/heads/main",
+  permissions: ["webhooks:read", "deliveries:read"],
+};
 const trust = trustedWorkflows.createTrustedWorkflow(
-  {
-    name: "shop, main",
-    issuer: "github",
-    repository_id: "1296269",
-    ref: "refs/heads/main",
-    permissions: ["webhooks:read", "deliveries:read"],
-  },
+  trustInput,
   { issuer: "https://token.actions.githubusercontent.com" },
   project.id,
   now,
@@ -168,6 +169,7 @@ export const examples = {
   stats: { ...stats, buckets: stats.buckets.slice(-1) },
   startedCertification: toCertificationResponse(certification, now),
   finishedCertification: toCertificationResponse(certified, now),
+  trustInput,
   trustedWorkflow: trustedWorkflows.toResponse(trust),
 };
 

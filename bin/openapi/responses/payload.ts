@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
-import type { DeploymentEvent, EventName } from "../../../functions/deployments/deployment-event.ts";
+import type { EventName } from "../../../functions/deployments/deployment-event.ts";
 import type { HealthEventName, WebhookEvent, WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
+import type { DisabledReason } from "../../../functions/webhooks/webhook.ts";
 import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 
 /* Schemas of the payload that is sent to receivers, one for each event. */
@@ -25,16 +26,23 @@ export const webhookEventMeanings: Record<WebhookEventName, string> = {
 
 export const webhookEventNameSchema = oneOf<WebhookEventName>("Name of the event.", webhookEventMeanings);
 
-type Payload = Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
+type Payload = Pick<WebhookEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
 
-const payloadOf = <Data extends z.ZodMiniType<object>>(event: EventName, data: Data) =>
+const payloadOf = <Deployment extends z.ZodMiniType<string | null>, Data extends z.ZodMiniType<object>>(
+  event: WebhookEventName,
+  deployment_id: Deployment,
+  data: Data,
+) =>
   z.strictObject({
     event: z.literal(event).check(z.describe("Name of the event.")),
     project_id: id("Id of the project."),
-    deployment_id: id("Id of the deployment."),
+    deployment_id,
     timestamp: text("Time of the event, ISO 8601 in UTC.", { format: "date-time" }),
     data,
   } satisfies FieldsOf<Payload>);
+
+const deploymentId = id("Id of the deployment.");
+const noDeployment = z.nullable(id("Always null: the event is not about a deployment."));
 
 /** Any value, because the data of the pipeline is passed on unchanged. */
 const test = z
@@ -51,9 +59,10 @@ const anyData = z
 
 /** The payload of each event, by its name. */
 export const payloadSchemas = {
-  "deploy.started": payloadOf("deploy.started", anyData),
+  "deploy.started": payloadOf("deploy.started", deploymentId, anyData),
   "deploy.succeeded": payloadOf(
     "deploy.succeeded",
+    deploymentId,
     z
       .looseObject({
         url: text("Public URL of the app.", { pattern: HTTP_URL_PATTERN }),
@@ -62,7 +71,7 @@ export const payloadSchemas = {
       })
       .check(z.describe("URL and status of the app. Other fields of the pipeline are passed on unchanged.")),
   ),
-  "deploy.failed": payloadOf("deploy.failed", anyData),
+  "deploy.failed": payloadOf("deploy.failed", deploymentId, anyData),
 } satisfies Record<EventName, z.ZodMiniType<Payload>>;
 
 type PayloadSchema = (typeof payloadSchemas)[EventName];
@@ -73,7 +82,11 @@ export const payloadSchema = z.discriminatedUnion(
   Object.values(payloadSchemas) as [PayloadSchema, ...PayloadSchema[]],
 );
 
-type HealthPayload = Pick<WebhookEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
+export const disabledReasonMeanings: Record<DisabledReason, string> = {
+  gone: "the receiver responded with 410",
+  failing: "no delivery succeeded for days",
+  manual: "disabled by a user or the operator",
+};
 
 const aboutWebhook = {
   webhook_id: id("Id of the webhook. A webhook is never notified about itself."),
@@ -99,30 +112,18 @@ const dataAboutWebhook = <Shape extends typeof aboutWebhook>(shape: Shape) =>
       z.describe("What happened to the webhook. A certification adds its marks: a receiver ignores other fields."),
     );
 
-const healthPayloadOf = <Data extends z.ZodMiniType<object>>(event: HealthEventName, data: Data) =>
-  z.strictObject({
-    event: z.literal(event).check(z.describe("Name of the event.")),
-    project_id: id("Id of the project."),
-    deployment_id: z.nullable(id("Always null: the event is not about a deployment.")),
-    timestamp: text("Time of the event, ISO 8601 in UTC.", { format: "date-time" }),
-    data,
-  } satisfies FieldsOf<HealthPayload>);
-
 /** The payload of each event about a webhook, by its name. */
 export const healthPayloadSchemas = {
-  "webhook.failing": healthPayloadOf("webhook.failing", dataAboutWebhook(aboutWebhook)),
-  "webhook.disabled": healthPayloadOf(
+  "webhook.failing": payloadOf("webhook.failing", noDeployment, dataAboutWebhook(aboutWebhook)),
+  "webhook.disabled": payloadOf(
     "webhook.disabled",
+    noDeployment,
     dataAboutWebhook({
       ...aboutWebhook,
-      reason: oneOf<"gone" | "failing" | "manual">("Why it was disabled.", {
-        gone: "its receiver responded with 410",
-        failing: "no delivery succeeded for days",
-        manual: "disabled by a user or the operator",
-      }),
+      reason: oneOf<DisabledReason>("Why it was disabled.", disabledReasonMeanings),
     }),
   ),
-} satisfies Record<HealthEventName, z.ZodMiniType<HealthPayload>>;
+} satisfies Record<HealthEventName, z.ZodMiniType<Payload>>;
 
 /** The payload of each event that a webhook can subscribe to, by its name. */
 export const webhookPayloadSchemas = { ...payloadSchemas, ...healthPayloadSchemas };

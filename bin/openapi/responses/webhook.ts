@@ -12,7 +12,7 @@ import type {
   Webhook,
 } from "../../../functions/webhooks/webhook.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
-import { webhookEventNameSchema } from "./payload.ts";
+import { disabledReasonMeanings, webhookEventNameSchema } from "./payload.ts";
 
 const base = {
   id: id("Id of the webhook, as used in paths."),
@@ -89,13 +89,7 @@ export const healthSchema = z
 const listed = {
   ...base,
   enabled: flag("Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`."),
-  disabled_reason: z.nullable(
-    oneOf<DisabledReason>("Reason for disabling; null = enabled.", {
-      gone: "the receiver responded with 410",
-      failing: "no delivery succeeded for days",
-      manual: "disabled by a user or the operator",
-    }),
-  ),
+  disabled_reason: z.nullable(oneOf<DisabledReason>("Reason for disabling; null = enabled.", disabledReasonMeanings)),
   suspended_at: z.optional(
     instant(
       "Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.",

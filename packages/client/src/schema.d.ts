@@ -2086,7 +2086,7 @@ export interface components {
         /**
          * @description Why it was disabled.
          *
-         *     - `gone`: its receiver responded with 410
+         *     - `gone`: the receiver responded with 410
          *     - `failing`: no delivery succeeded for days
          *     - `manual`: disabled by a user or the operator
          * @enum {string}
