@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
+import { type VerifyWebhookOptions, verifyWebhook } from "../../packages/client/src/verify-webhook.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { runCiDemo } from "../local/demo-ci.ts";
 import { call, heading, show, step, verdict } from "../local/demo-page.ts";
-import { hasServiceSignature, hasStandardSignature, startReceiver } from "../local/demo-receiver.ts";
+import { startReceiver } from "../local/demo-receiver.ts";
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
 import { findRunning } from "../local/running-service.ts";
@@ -133,10 +134,9 @@ async function showSteps(
   step("The receiver gets the delivery and verifies its signatures", `POST ${receiver.url}`);
   const delivery = await receiver.next();
   show(`after ${Math.round(performance.now() - sentAt)} ms: ${delivery.body}`);
-  show(`X-Service-Signature ${signatureVerdict(hasServiceSignature(delivery, webhook.data.secret))}`);
-  show(
-    `webhook-signature   ${signatureVerdict(hasStandardSignature(delivery, webhook.data.secret))}  (Standard Webhooks)`,
-  );
+  const signed = { ...delivery, secret: webhook.data.secret };
+  show(`X-Service-Signature ${await signatureVerdict({ ...signed, scheme: "body" })}`);
+  show(`webhook-signature   ${await signatureVerdict(signed)}  (Standard Webhooks)`);
 
   step("The user revokes the key", `DELETE /v1/api-keys/${key.data.id}`);
   await call(baseUrl, token, "DELETE", `/v1/api-keys/${key.data.id}`);
@@ -144,4 +144,9 @@ async function showSteps(
   show(`the next request with it is rejected: ${rejected.error.code}`);
 }
 
-const signatureVerdict = (isValid: boolean): string => verdict(isValid, "verified", "does not match");
+/** Verifies a delivery as every receiver should. */
+const signatureVerdict = (signed: VerifyWebhookOptions): Promise<string> =>
+  verifyWebhook(signed).then(
+    () => verdict(true, "verified", ""),
+    ({ message }: Error) => verdict(false, "", message),
+  );

@@ -1,36 +1,15 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { StartError } from "./start-error.ts";
 
-/* The receiver of the demo and of the smoke test, and the signature checks that every receiver should make. */
+/* The receiver of the demo and of the smoke test. */
 
 const MAX_WAIT_MS = 15_000;
 
 export interface ReceivedDelivery {
   headers: http.IncomingHttpHeaders;
   body: string;
-}
-
-/** Checks `X-Service-Signature`: signs the body as received and compares in constant time. */
-export function hasServiceSignature({ headers, body }: ReceivedDelivery, secret: string): boolean {
-  const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-  return isEqual(expected, String(headers["x-service-signature"]));
-}
-
-/** Checks `webhook-signature`. https://www.standardwebhooks.com */
-export function hasStandardSignature({ headers, body }: ReceivedDelivery, secret: string): boolean {
-  const key = Buffer.from(secret.slice("whsec_".length), "base64");
-  const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
-  return isEqual(
-    `v1,${createHmac("sha256", key).update(signed).digest("base64")}`,
-    String(headers["webhook-signature"]),
-  );
-}
-
-function isEqual(expected: string, actual: string): boolean {
-  return expected.length === actual.length && timingSafeEqual(Buffer.from(expected), Buffer.from(actual));
 }
 
 /** Starts a receiver on a free port of 127.0.0.1. It stores each delivery and responds with 200. */
