@@ -1,7 +1,7 @@
+import { printable } from "../../packages/cli/src/terminal.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect, connectToStage } from "../local/connect.ts";
 import { type DeadLetter, listDeadLetters, redriveDeadLetters } from "../local/dead-letters.ts";
-import { printable } from "../local/printable.ts";
 import { settingRows } from "../local/settings.ts";
 
 const help = {

@@ -1,7 +1,7 @@
+import { printableText } from "../../packages/cli/src/terminal.ts";
 import { drillProgram, readDrillOptions } from "../drill/options.ts";
 import { runDrills } from "../drill/run.ts";
 import { command, helpPage } from "../local/command.ts";
-import { printableText } from "../local/printable.ts";
 
 export async function main(): Promise<void> {
   const interrupt = new AbortController();

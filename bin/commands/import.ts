@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { allEnded } from "../../functions/platform/parallel.ts";
+import { printable } from "../../packages/cli/src/terminal.ts";
 import { functionOf } from "../import/invoke-function.ts";
 import { type Batch, batchesOf } from "../import/read-rows.ts";
 import { command, UsageError } from "../local/command.ts";
-import { printable } from "../local/printable.ts";
 import { settingRows } from "../local/settings.ts";
 import { StartError } from "../local/start-error.ts";
 

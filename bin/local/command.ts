@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { ApiError, SettingError } from "../../functions/platform/errors.ts";
-import { printableText } from "./printable.ts";
+import { printableText } from "../../packages/cli/src/terminal.ts";
 import { StartError } from "./start-error.ts";
 
 /** The arguments of a program do not match its usage. */

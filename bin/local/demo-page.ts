@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { printableText } from "./printable.ts";
+import { printableText } from "../../packages/cli/src/terminal.ts";
 import { StartError } from "./start-error.ts";
 
 /* How the demos show their steps, and how they call the API. */

@@ -30,12 +30,12 @@ function hasColors(stream: NodeJS.WriteStream): boolean {
 
 /** Prints a result. Only its line breaks, tabs and styles act on the terminal. */
 export function print(text: string): void {
-  process.stdout.write(`${withoutControls(text)}\n`);
+  process.stdout.write(`${printableText(text)}\n`);
 }
 
 /** Prints any other text. Only its line breaks, tabs and styles act on the terminal. */
 export function note(text: string): void {
-  process.stderr.write(`${withoutControls(text)}\n`);
+  process.stderr.write(`${printableText(text)}\n`);
 }
 
 // Control characters, line separators and bidirectional overrides. Names, URLs and responses are written by others.
@@ -45,8 +45,8 @@ const STYLE_OR_UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with ESC
   /\u001b\[(?:1|2|22|31|32|33|35|39)m|(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu;
 
-/** Escapes what no formatting function has: an error code or a request id, for example, which a server chooses. */
-const withoutControls = (text: string): string =>
+/** Escapes what no formatting function has, such as an error code that a server chooses. Keeps line breaks, tabs and styles. */
+export const printableText = (text: string): string =>
   text.replace(STYLE_OR_UNPRINTABLE, (found) => (found.length > 1 ? found : printable(found)));
 
 /** Escapes the characters of untrusted text that would act on the terminal, line breaks included. */

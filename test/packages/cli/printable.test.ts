@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { printable, printableText } from "../../../bin/local/printable.ts";
+import { printable, printableText } from "../../../packages/cli/src/terminal.ts";
 
 const harmful = ["\u001b", "\u0007", "\r", "\0", "\u007f", "\u009b", "\u2028", "\u2029", "\u202e", "\u2066"];
 
