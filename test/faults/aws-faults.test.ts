@@ -139,7 +139,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     ];
 
     faults = injectFaults(20_260_102, SHARE, reach);
-    const requests = Array.from({ length: 10 }, () => calls).flat();
+    const requests = Array.from({ length: 6 }, () => calls).flat();
     const responses = await inParallel([...requests.entries()], 10, ([index, [method, callPath, body]]) => {
       const authorization = `Bearer ${credentials[index % 3 === 0 ? 1 : 0]}`;
       const headers = { authorization, ...(body && { "content-type": "application/json" }) };
