@@ -1,14 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import * as events from "../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
-import { eventOf } from "../support/deliveries.ts";
+import { eventOf, givenEvent } from "../support/deliveries.ts";
 import { fakeDate } from "../support/fake-date.ts";
 import { freshDataDir, kill, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
@@ -44,9 +42,7 @@ const deliveries = async () => (await call(`/webhooks/${webhook}/deliveries`)).b
 /** Stores events as fan-out does, without their deliveries: as if their messages had been purged. */
 async function givenPurgedEvents(count: number): Promise<void> {
   for (let stored = 0; stored < count; stored++) {
-    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
-    if (!message.ok) throw new Error(message.reason);
-    await events.insert(message.event, new Date(), randomUUID());
+    await givenEvent(eventOf(projectId));
   }
 }
 

@@ -17,14 +17,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { parse } from "yaml";
-import * as events from "../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { closeAfterFile } from "../support/cleanup.ts";
-import { eventOf } from "../support/deliveries.ts";
+import { eventOf, givenEvent } from "../support/deliveries.ts";
 import { pack, userEnvironment } from "../support/npm-pack.ts";
 import { needs } from "../support/optional-program.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -512,10 +510,7 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
   async function runWait(event?: object) {
     const DEPLOYMENT = randomUUID();
     if (event) {
-      const message = eventOf(values.PROJECT ?? "", { deployment_id: DEPLOYMENT, ...event });
-      const parsed = parseDeploymentEvent(JSON.stringify(message));
-      if (!parsed.ok) throw new Error(parsed.reason);
-      await events.insert(parsed.event, new Date(), randomUUID());
+      await givenEvent(eventOf(values.PROJECT ?? "", { deployment_id: DEPLOYMENT, ...event }));
     }
     writeFileSync(join(work, "url"), "");
     const { code, output } = await runStep(wait, { ...values, DEPLOYMENT });

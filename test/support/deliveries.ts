@@ -14,6 +14,8 @@ import { createDelivery, type Delivery } from "../../functions/deliveries/delive
 import { type DeliveryMessage, readDeliveryMessage, type WorkCall } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
 import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
+import * as events from "../../functions/deliveries/event-store.ts";
+import type { DeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
@@ -105,11 +107,21 @@ export function eventOf(projectId: string, changes: object = {}): Record<string,
   };
 }
 
+/** Returns an event as fan-out reads it. */
+function parsed(event: object): DeploymentEvent {
+  const message = parseDeploymentEvent(JSON.stringify(event));
+  if (!message.ok) throw new Error(message.reason);
+  return message.event;
+}
+
+/** Stores an event as fan-out does, without deliveries: as if their messages had been lost. */
+export const givenEvent = (event: object, { receivedAt = new Date(), storedAt = new Date() } = {}): Promise<boolean> =>
+  events.insert(parsed(event), receivedAt, randomUUID(), storedAt);
+
 /** Returns a delivery as fan-out creates it at the time `at`. It has no row. */
 export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
-  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
-  if (!message.ok) throw new Error(message.reason);
-  return createDelivery(message.event, webhook, at, at);
+  const event = parsed(eventOf(webhook.project_id, { timestamp: at.toISOString() }));
+  return createDelivery(event, webhook, at, at);
 }
 
 /** Stores a delivery that was created at the time `at` and does not wait. Default status: succeeded. */

@@ -7,8 +7,6 @@ import { change } from "../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { enqueue } from "../../functions/deliveries/delivery-queue.ts";
 import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
-import * as events from "../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
 import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
@@ -20,6 +18,7 @@ import {
   changeWebhook,
   eventOf,
   givenDelivery,
+  givenEvent,
   givenWaiting,
   newDelivery,
   publish,
@@ -362,9 +361,7 @@ async function readLargeRows(service: TestService): Promise<void> {
   for (let count = 0; count < 3; count++) {
     const { id } = await givenDelivery(webhook, { status: "succeeded", body: JSON.stringify({ data }) });
     paths.push(`${path}/deliveries/${id}`);
-    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { data })));
-    if (!message.ok) throw new Error(message.reason);
-    await events.insert(message.event, new Date(), randomUUID());
+    await givenEvent(eventOf(projectId, { data }));
   }
   const project = `/v1/projects/${projectId}`;
   const lists = ["deliveries", "events", "webhooks"].map((name) => `${project}/${name}`);
@@ -400,9 +397,7 @@ async function replayEvents(service: TestService): Promise<void> {
     const since = secondsFromNow(-60);
     for (const state of [{ created_at: since }, { failing_since: since }, { disabled_at: since }]) {
       await changeWebhook(webhook, state);
-      const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
-      if (!message.ok) throw new Error(message.reason);
-      await events.insert(message.event, new Date(), randomUUID());
+      await givenEvent(eventOf(projectId));
       const replayed = await call("deliveries/replay", { project_id: projectId, since });
       expect(replayed).toMatchObject({ deliveries: 1, complete: true });
     }
@@ -671,9 +666,7 @@ async function loseRaces(service: TestService): Promise<void> {
     });
     await publish(eventOf(projectId));
     await eventually(() => expect(lost).toBe(1));
-    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
-    if (!message.ok) throw new Error(message.reason);
-    await events.insert(message.event, new Date(), randomUUID());
+    await givenEvent(eventOf(projectId));
     await call("deliveries/replay", { project_id: projectId, since: secondsFromNow(-60) });
     await expectStatus(api.post(`${path}/test`, { event: "deploy.failed" }), 202);
     await expectStatus(api.post(`${path}/deliveries/${old.id}/redeliver`), 202);

@@ -2,8 +2,6 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type MeteredReads, meteredReads } from "../../../functions/access/metered-reads-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import * as events from "../../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
@@ -11,7 +9,7 @@ import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { givenAuditEvents } from "../../support/audit-events.ts";
 import { interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
-import { eventOf, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { eventOf, givenDelivery, givenEvent, givenWebhook } from "../../support/deliveries.ts";
 import { putAll } from "../../support/put-all.ts";
 import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
@@ -28,12 +26,6 @@ const givenRows = (webhook: Webhook, count: number, body = JSON.stringify({ data
     givenDelivery(webhook, { at: new Date(Date.now() - 1_000 * (index + 1)), status: "succeeded", body }),
   );
 
-async function givenEvent(projectId: string, changes: object = {}): Promise<void> {
-  const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, changes)));
-  if (!message.ok) throw new Error(message.reason);
-  await events.insert(message.event, new Date(), randomUUID());
-}
-
 describe("each list", () => {
   let scenario: Scenario;
   let paths: Record<string, string>;
@@ -42,7 +34,7 @@ describe("each list", () => {
     const { projectId, webhook, path } = scenario;
     await givenRows(webhook, 30);
     for (let count = 0; count < 8; count++) await givenRows((await givenWebhook({ projectId })).webhook, 3);
-    await inParallel([...Array(15).keys()], 5, () => givenEvent(projectId, { data }));
+    await inParallel([...Array(15).keys()], 5, () => givenEvent(eventOf(projectId, { data })));
     paths = {
       "deliveries of a webhook": `${path}/deliveries?error_code=tls_error`,
       "deliveries of a project": `/v1/projects/${projectId}/deliveries?deployment_id=${randomUUID()}`,
@@ -107,7 +99,7 @@ test("a list of small rows costs no write", async () => {
 
 test("a poll of a feed with an event a second reads 120 units, so that 13 followers fit who poll every 10 seconds", async () => {
   const { viewer, projectId } = await newScenario(service);
-  await givenEvent(projectId);
+  await givenEvent(eventOf(projectId));
   const rows = new QueryCommand({
     TableName: tableName("events"),
     KeyConditionExpression: "project_id = :project",

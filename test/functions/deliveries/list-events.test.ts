@@ -8,7 +8,7 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
-import { eventOf } from "../../support/deliveries.ts";
+import { eventOf, givenEvent } from "../../support/deliveries.ts";
 import { errorOf, invalidFieldsOf } from "../../support/scenario.ts";
 import { type Api, type TestService, useService } from "../../support/service.ts";
 
@@ -40,10 +40,9 @@ interface Given {
 
 /** Stores an event as fan-out does. Returns its deployment. */
 async function given({ at = new Date(), storedAt = at, receivedAt = at, ...changes }: Given = {}): Promise<string> {
-  const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { timestamp: at.toISOString(), ...changes })));
-  if (!message.ok) throw new Error(message.reason);
-  expect(await events.insert(message.event, receivedAt, randomUUID(), storedAt)).toBe(true);
-  return message.event.deployment_id;
+  const event = eventOf(projectId, { timestamp: at.toISOString(), ...changes });
+  expect(await givenEvent(event, { receivedAt, storedAt })).toBe(true);
+  return String(event.deployment_id);
 }
 
 const range = (length: number) => Array.from({ length }, (_, index) => index);
@@ -302,9 +301,7 @@ describe("a reader who follows the feed", () => {
 
 test("a late event and its copy are written together, and a duplicate writes neither", async () => {
   const event = eventOf(projectId, { timestamp: secondsAgo(3600).toISOString() });
-  const message = parseDeploymentEvent(JSON.stringify(event));
-  if (!message.ok) throw new Error(message.reason);
-  const insert = () => events.insert(message.event, new Date(), randomUUID());
+  const insert = () => givenEvent(event);
   const sent = loseNextResponse("TransactWriteItemsCommand");
   expect([await insert(), await insert()]).toEqual([true, false]);
   expect(sent.requests).toBe(3);

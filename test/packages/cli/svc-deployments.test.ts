@@ -1,7 +1,5 @@
 import { randomUUID } from "node:crypto";
-import * as events from "../../../functions/deliveries/event-store.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
-import { eventOf, publish } from "../../support/deliveries.ts";
+import { eventOf, givenEvent, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Api, useService } from "../../support/service.ts";
 import { type Running, startSvc } from "../../support/svc.ts";
@@ -150,11 +148,8 @@ test("svc deployments watch prints as many of the latest events of a kind as ask
   const given = async (second: number, changes: object) => {
     // Before what the feed returns to a reader who follows it from now on.
     const at = new Date(Date.now() - 3600_000 + second * 1000);
-    const message = parseDeploymentEvent(
-      JSON.stringify(eventOf(projectId, { timestamp: at.toISOString(), ...changes })),
-    );
-    if (!message.ok) throw new Error(message.reason);
-    await events.insert(message.event, at, randomUUID(), at);
+    const event = eventOf(projectId, { timestamp: at.toISOString(), ...changes });
+    await givenEvent(event, { receivedAt: at, storedAt: at });
   };
   await given(0, { ...live, deployment_id: before });
   await given(1, { ...live, deployment_id: found });

@@ -2,9 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { jest } from "@jest/globals";
-import * as events from "../../../../functions/deliveries/event-store.ts";
 import { parseJsonExactly } from "../../../../functions/deployments/deployment-event.ts";
-import { parseDeploymentEvent } from "../../../../functions/deployments/parse-deployment-event.ts";
 import { follow } from "../../../../packages/cli/src/listen/follow.ts";
 import type { Destination } from "../../../../packages/cli/src/listen/forward.ts";
 import { forwardDelivery, readForwardUrl } from "../../../../packages/cli/src/listen/forward.ts";
@@ -12,7 +10,7 @@ import { generateSecret } from "../../../../packages/cli/src/listen/forward-secr
 import { type Client, createClient } from "../../../../packages/client/src/client.ts";
 import { parseExactly } from "../../../../packages/client/src/exact-json.ts";
 import { diagnose } from "../../../../packages/client/src/verify/diagnose.ts";
-import { eventOf, publish } from "../../../support/deliveries.ts";
+import { eventOf, givenEvent, publish } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type Received, type Receiver, startReceiver } from "../../../support/receiver.ts";
 import { type Api, useService } from "../../../support/service.ts";
@@ -164,9 +162,7 @@ test("forwards an event once that is stored late, and none from before the start
   // The second one is an hour late.
   for (const [index, deployment_id] of deployments.entries()) {
     const timestamp = new Date(Date.now() - index * 3_600_000).toISOString();
-    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { deployment_id, timestamp })));
-    if (!message.ok) throw new Error(message.reason);
-    await events.insert(message.event, new Date(), randomUUID());
+    await givenEvent(eventOf(projectId, { deployment_id, timestamp }));
     await receiver.waitFor(index + 1);
   }
   const last = randomUUID();
