@@ -20,9 +20,6 @@ const receiver = useReceiver();
 beforeAll(async () => {
   run = await startLocalRun(settings);
 });
-afterAll(async () => {
-  await run.end("SIGKILL");
-});
 
 const call = (token: string, path: string, body?: object) =>
   send(`${run.baseUrl}${path}`, {

@@ -24,10 +24,7 @@ beforeAll(async () => {
   });
   expect(status).toBe(201);
 });
-afterAll(async () => {
-  sqs.destroy();
-  await run.end("SIGKILL");
-});
+afterAll(() => sqs.destroy());
 
 const EMPTY = "the dead-letter queue is empty";
 const dlq = (...args: string[]) => commandHere("dlq", args, settings);

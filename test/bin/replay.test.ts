@@ -29,7 +29,6 @@ beforeEach(async () => {
   expect(status).toBe(201);
   webhook = body.data.id;
 });
-afterAll(() => run.end("SIGKILL"));
 
 const call = (path: string, body?: object) =>
   send(`${run.baseUrl}/v1/projects/${projectId}${path}`, {

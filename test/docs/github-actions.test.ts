@@ -25,7 +25,7 @@ import { closeAfterFile } from "../support/cleanup.ts";
 import { eventOf, givenEvent } from "../support/deliveries.ts";
 import { pack, userEnvironment } from "../support/npm-pack.ts";
 import { needs } from "../support/optional-program.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { type TestService, useService } from "../support/service.ts";
 import { type ProxiedRequest, startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
 
 /* The example workflows: their settings are checked, and their scripts are run. */
@@ -208,7 +208,7 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   const { steps, env: jobEnv } = jobIn("use-the-api.yml", "webhooks");
   const step = (id: string) => steps.find((each) => each.id === id);
 
-  let service: TestService;
+  const service = useService();
   let user: ReturnType<TestService["user"]>;
   let project: string;
   let key: string;
@@ -217,10 +217,8 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   let runner: { url: string; token: string; requests: string[] };
   beforeAll(async () => {
     ci = await startCiSystem("ci");
-    service = await startTestService();
     runner = await startRunner(ci);
   });
-  afterAll(() => service.stop());
   beforeEach(async () => {
     user = service.user();
     project = await service.project(user.userId);
@@ -484,10 +482,9 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
 needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
   const { steps, env: jobEnv } = jobIn("wait-for-a-deployment.yml", "wait");
   const wait = steps.find(({ id }) => id === "wait");
-  let service: TestService;
+  const service = useService();
   let values: Record<string, string>;
   beforeAll(async () => {
-    service = await startTestService();
     const user = service.user();
     const projectId = await service.project(user.userId);
     const limits = { permissions: ["events:read"], project_ids: [projectId] };
@@ -504,7 +501,6 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
       GITHUB_OUTPUT: join(work, "url"),
     };
   });
-  afterAll(() => service.stop());
 
   /** Runs the step for a deployment with this event. */
   async function runWait(event?: object) {

@@ -11,7 +11,6 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -34,11 +33,12 @@ import { type WebhookEventName, webhookEventNames } from "../../functions/deploy
 import { dynamo } from "../../functions/platform/aws.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import { generateSecret } from "../../functions/webhooks/webhook.ts";
+import { closeAfterFile } from "../support/cleanup.ts";
 import { publish } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { needs } from "../support/optional-program.ts";
-import { type Receiver, startReceiver } from "../support/receiver.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { useReceiver } from "../support/receiver.ts";
+import { useService } from "../support/service.ts";
 import { keys, type Vector, vectors } from "../support/vectors.ts";
 
 /* The receivers in docs/receivers accept the deliveries of the service and reject all others. */
@@ -815,18 +815,18 @@ describe("the guide", () => {
 });
 
 describe("a delivery of the running service", () => {
-  let service: TestService;
-  let receiver: Receiver;
-  beforeAll(async () => {
-    [service, receiver] = await Promise.all([startTestService({ deliver: true }), startReceiver()]);
-  });
-  afterAll(() => Promise.all([service.stop(), receiver.close()]));
+  const service = useService({ deliver: true });
+  const receiver = useReceiver();
 
-  /** Closed after each test, also after a failure: an open server would keep jest running. */
-  const servers: Server[] = [];
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.close().closeAllConnections();
-  });
+  /** Starts an application without routes. */
+  async function startExpress() {
+    const { default: express } = await import("express" as string);
+    const app = express();
+    const server = app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    closeAfterFile(() => server.close().closeAllConnections());
+    return { app, url: `http://127.0.0.1:${server.address().port}` };
+  }
 
   async function webhookTo(url: string) {
     const { userId, api } = service.user();
@@ -860,12 +860,8 @@ describe("a delivery of the running service", () => {
   test("certifies a receiver built from the example, and not one with another secret", async () => {
     const { webhooks } = await importExample("express");
     const { createInbox } = await importExample("inbox");
-    const { default: express } = await import("express" as string);
-    const app = express();
-    const server = app.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    servers.push(server);
-    const { api, path, secret: own } = await webhookTo(`http://127.0.0.1:${server.address().port}/`);
+    const { app, url } = await startExpress();
+    const { api, path, secret: own } = await webhookTo(`${url}/`);
     const { accept } = createInbox(() => {});
     const states = [];
     for (const each of [own, generateSecret(randomBytes(32))]) {
@@ -886,13 +882,8 @@ describe("a delivery of the running service", () => {
     const processed: Delivery["payload"][] = [];
     const { webhooks } = await importExample("express");
     const { createInbox } = await importExample("inbox");
-    const { default: express } = await import("express" as string);
-    const app = express();
-    const server = app.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    servers.push(server);
-    const base = `http://127.0.0.1:${server.address().port}`;
-    const [matching, mismatched] = await Promise.all([webhookTo(`${base}/valid`), webhookTo(`${base}/invalid`)]);
+    const { app, url } = await startExpress();
+    const [matching, mismatched] = await Promise.all([webhookTo(`${url}/valid`), webhookTo(`${url}/invalid`)]);
     const { accept } = createInbox((payload: Delivery["payload"]) => processed.push(payload));
     app.use("/valid", webhooks({ secret: matching.secret, accept }));
     app.use("/invalid", webhooks({ secret: matching.secret, accept }));

@@ -13,26 +13,6 @@ import { send } from "../../support/service.ts";
 
 /* `npm start` as a user runs it: a process that prints a page, serves requests, survives kill -9 and ends on Ctrl-C. */
 
-const runs: LocalRun[] = [];
-const receivers: Receiver[] = [];
-
-async function start(settings: Record<string, string> = {}): Promise<LocalRun> {
-  const run = await startLocalRun({ DATA_DIR: freshDataDir(), ...settings });
-  runs.push(run);
-  return run;
-}
-
-async function receiver(): Promise<Receiver> {
-  const started = await startReceiver();
-  receivers.push(started);
-  return started;
-}
-
-afterAll(async () => {
-  await Promise.all(runs.map((run) => run.end("SIGKILL")));
-  await Promise.all(receivers.map((each) => each.close()));
-});
-
 const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 const post = ({ baseUrl, token }: LocalRun, path: string, body: object) =>
   send(`${baseUrl}${path}`, { method: "POST", headers: bearer(token), body: JSON.stringify(body) });
@@ -63,7 +43,7 @@ describe("a running service", () => {
   beforeAll(async () => {
     const umask = process.umask(0);
     try {
-      run = await start(settings);
+      run = await startLocalRun(settings);
     } finally {
       process.umask(umask);
     }
@@ -107,7 +87,7 @@ describe("a running service", () => {
   });
 
   test("accepts events with any Unicode character, as SQS does", async () => {
-    const target = await receiver();
+    const target = await startReceiver();
     await subscribe(run, target.url);
     await sendEvent(run, { data: { commit: "🚀 Grüße, 世界" } });
     const [arrived] = await target.waitFor(1);
@@ -150,7 +130,7 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
   let inFlight: string;
   let queued: string[];
   beforeAll(async () => {
-    [hanging, target, before] = await Promise.all([receiver(), receiver(), start(settings)]);
+    [hanging, target, before] = await Promise.all([startReceiver(), startReceiver(), startLocalRun(settings)]);
     hanging.respondWith(() => {});
     key = (await post(before, "/v1/api-keys", { name: "kept" })).body.data.key;
     const webhooks = [await subscribe(before, hanging.url), await subscribe(before, target.url, "deploy.started")];
@@ -168,8 +148,8 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
 
   test("starts again although another service has its old address", async () => {
     hanging.respondWith(200);
-    strict = await start({ ...strictSettings, PORT: new URL(before.baseUrl).port });
-    after = await start(settings);
+    strict = await startLocalRun({ ...strictSettings, PORT: new URL(before.baseUrl).port });
+    after = await startLocalRun(settings);
     expect(after.baseUrl).not.toBe(before.baseUrl);
   });
 

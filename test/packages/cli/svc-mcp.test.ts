@@ -18,15 +18,15 @@ import { certificationView } from "../../../packages/cli/src/mcp/views.ts";
 import type { DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../packages/client/src/client.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { type Api, useService } from "../../support/service.ts";
 import { environment, program } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc mcp` with the client of the MCP SDK over stdio, against the real service. */
 
-let service: TestService;
-let receiver: Receiver;
+const service = useService({ deliver: true });
+const receiver = useReceiver();
 let api: Api;
 let key: string;
 let projectId: string;
@@ -34,10 +34,8 @@ let client: Client;
 /** Everything that the servers printed to stderr. */
 let serverErrors = "";
 
+process.env.RETRY_SCHEDULE = "1";
 beforeAll(async () => {
-  process.env.RETRY_SCHEDULE = "1";
-  service = await startTestService({ deliver: true });
-  receiver = await startReceiver();
   const user = service.user();
   api = user.api;
   projectId = await service.project(user.userId);
@@ -45,10 +43,7 @@ beforeAll(async () => {
   client = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key });
 });
 afterAll(async () => {
-  delete process.env.RETRY_SCHEDULE;
   await client.close();
-  await service.stop();
-  await receiver.close();
   expect(serverErrors).toBe("");
 });
 afterEach(async () => {

@@ -4,30 +4,23 @@ import type { AddressInfo } from "node:net";
 import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { type Api, useService } from "../../support/service.ts";
 import { type Running, startSvc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc deliveries tail` against the real service, with and without faults. */
 
-let service: TestService;
-let receiver: Receiver;
+process.env.RETRY_SCHEDULE = "2";
+const service = useService({ deliver: true });
+const receiver = useReceiver();
 let proxy: FaultProxy;
 let api: Api;
 let token: string;
 let projectId: string;
 
 beforeAll(async () => {
-  process.env.RETRY_SCHEDULE = "2";
-  service = await startTestService({ deliver: true });
-  receiver = await startReceiver();
   proxy = await startFaultProxy(service.baseUrl);
-});
-afterAll(async () => {
-  delete process.env.RETRY_SCHEDULE;
-  await service.stop();
-  await receiver.close();
 });
 beforeEach(async () => {
   const user = service.user();

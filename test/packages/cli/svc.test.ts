@@ -13,15 +13,15 @@ import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { needs } from "../../support/optional-program.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { type Api, useService } from "../../support/service.ts";
 import { environment, freshConfigHome, program, svc, svcOnTerminal } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc` against the real service: effects, output and exit codes. */
 
-let service: TestService;
-let receiver: Receiver;
+const service = useService({ deliver: true });
+const receiver = useReceiver();
 let api: Api;
 let token: string;
 let key: string;
@@ -31,20 +31,13 @@ let ci: CiSystem;
 /** The environment of a user with an API key and one project. */
 let env: Record<string, string>;
 
+process.env.RETRY_SCHEDULE = "1,1";
 beforeAll(async () => {
-  process.env.RETRY_SCHEDULE = "1,1";
   ci = await startCiSystem("ci");
-  service = await startTestService({ deliver: true });
-  receiver = await startReceiver();
   ({ api, token, userId } = service.user());
   projectId = await service.project(userId);
   key = (await api.post("/v1/api-keys", { name: "svc" })).body.data.key;
   env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key };
-});
-afterAll(async () => {
-  delete process.env.RETRY_SCHEDULE;
-  await service.stop();
-  await receiver.close();
 });
 
 const json = ({ stdout }: { stdout: string }) => JSON.parse(stdout);

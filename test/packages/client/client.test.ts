@@ -13,8 +13,8 @@ import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
 import { operations } from "../../support/api-contract.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useReceiver } from "../../support/receiver.ts";
+import { useService } from "../../support/service.ts";
 
 async function allResults<Result>(results: AsyncIterable<Result>): Promise<Result[]> {
   const all: Result[] = [];
@@ -23,22 +23,17 @@ async function allResults<Result>(results: AsyncIterable<Result>): Promise<Resul
 }
 
 describe("with the service", () => {
-  let service: TestService;
-  let receiver: Receiver;
+  const service = useService({ deliver: true });
+  const receiver = useReceiver();
   let client: Client;
   let projectId: string;
   let token: string;
   let userId: string;
   beforeAll(async () => {
-    [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
     const user = service.user();
     ({ token, userId } = user);
     projectId = await service.project(user.userId);
     client = createClient({ baseUrl: `${service.baseUrl}/`, token });
-  });
-  afterAll(async () => {
-    await service.stop();
-    await receiver.close();
   });
 
   test("each method that creates something sends the idempotency key, and a repeat creates nothing", async () => {
