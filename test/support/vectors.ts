@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -25,3 +26,14 @@ interface Keys {
 export const { vectors, keys }: { vectors: Vector[]; keys: Keys[] } = JSON.parse(
   readFileSync(join(import.meta.dirname, "../../docs/vectors.json"), "utf8"),
 );
+
+/** The service sends no leading zeros. A receiver verifies the timestamp as it was signed, and reads it as a decimal number. */
+export const vectorWithLeadingZeros = leadingZeros();
+
+function leadingZeros(): Vector {
+  const [now, id, body] = [1_795_233_869, "1", '{"event":"deploy.started","data":{}}'];
+  const key = "0f".repeat(32);
+  const signature = createHmac("sha256", Buffer.from(key, "base64")).update(`${id}.00${now}.${body}`).digest("base64");
+  const headers = { "webhook-id": id, "webhook-timestamp": `00${now}`, "webhook-signature": `v1,${signature}` };
+  return { name: "leading zeros", scheme: "standard", secrets: [`whsec_${key}`], body, headers, now, valid: true };
+}

@@ -15,6 +15,8 @@ interface FollowOptions {
   known?: string[];
   /** Ends the iteration: it throws the reason of the signal. */
   signal: AbortSignal;
+  /** Waits before a retry, in milliseconds. Default: until then, or until the signal is aborted. */
+  pause?: (ms: number) => Promise<void>;
 }
 
 /**
@@ -24,7 +26,7 @@ interface FollowOptions {
 export async function* eachNewEvent(
   api: Client,
   projectId: string,
-  { query: { after, ...filters }, known = [], signal }: FollowOptions,
+  { query: { after, ...filters }, known = [], signal, pause = (ms) => sleep(ms, undefined, { signal }) }: FollowOptions,
 ): AsyncGenerator<DeploymentEvent, void, void> {
   const seen = new Set(known);
   let cursor = after;
@@ -51,7 +53,7 @@ export async function* eachNewEvent(
       if (!isUnavailable) note(`${(error as Error).message} Retrying.`);
       isUnavailable = true;
       const retryAfter = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) : 0;
-      await sleep(Math.max(pauseSeconds, retryAfter) * 1000, undefined, { signal });
+      await pause(Math.max(pauseSeconds, retryAfter) * 1000);
       pauseSeconds = Math.min(pauseSeconds * 2, MAX_PAUSE_SECONDS);
     }
   }

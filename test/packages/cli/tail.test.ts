@@ -99,6 +99,18 @@ test("prints the newest thousand when more are new: a poll reads ten pages at mo
   expect(printed.slice(1)).toEqual(deliveries.slice(-1_000).map(({ id }) => `${id} succeeded`));
 });
 
+test("looks up a pending delivery no more once it has expired", async () => {
+  deliveries = [newDelivery(0, "pending")];
+  start(0);
+  await eventually(() => expect(process.stderr.write).toHaveBeenCalled());
+  deliveries = [];
+  for (const poll of [1, 2]) {
+    for (let number = 0; number < 100; number++) deliveries.push(newDelivery(100 * poll + number, "succeeded"));
+    await eventually(() => expect(printed).toHaveLength(100 * poll));
+  }
+  expect(lookups).toEqual(["d-0000"]);
+});
+
 test("looks up all pending deliveries beyond the first page in turn, 20 per poll", async () => {
   deliveries = Array.from({ length: 50 }, (_, number) => newDelivery(number, "pending"));
   start(0);

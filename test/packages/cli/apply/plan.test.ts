@@ -176,6 +176,27 @@ test("webhooks are created and changed before others are deleted, so that none i
   expect(calls).toEqual(["create", "update", "delete"]);
 });
 
+test("the secret of a webhook that is created disabled is printed although the disabling fails", async () => {
+  let printed = "";
+  const spies = (["stdout", "stderr"] as const).map((name) =>
+    jest.spyOn(process[name], "write").mockImplementation((text) => {
+      printed += text;
+      return true;
+    }),
+  );
+  const api = {
+    createWebhook: async () => ({ id: "w-9", secret: "whsec_1", url: b }),
+    updateWebhook: () => Promise.reject(new Error("Busy.")),
+  } as unknown as Client;
+  const plan = planChanges([declared(b, { enabled: false })], [], { prune: false });
+  for (const json of [true, false]) {
+    printed = "";
+    await expect(applyPlan(api, "p-1", plan, { json })).rejects.toThrow("Busy.");
+    expect(printed).toContain("whsec_1");
+  }
+  for (const spy of spies) spy.mockRestore();
+});
+
 test("a filter is in the text of the plan, in the record of a creation and in its request", async () => {
   const filter = { environment: ["production"], branch: ["main", "release/*"] };
   const plan = planChanges([declared(b, { filter }), declared(a, { filter: null })], [webhook("w-1", a, { filter })], {
