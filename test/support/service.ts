@@ -39,6 +39,9 @@ export interface TestService {
   stop(): Promise<void>;
 }
 
+/** A retry has its own message. What only a sweep starts waits this long; each sweep reads all shards. */
+const SWEEP_EVERY_SECONDS = 3;
+
 export const jwtSecret = randomBytes(32).toString("hex");
 
 /**
@@ -56,7 +59,9 @@ export async function startTestService({ deliver = false } = {}): Promise<TestSe
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const eventSources: EventSources | undefined = deliver ? await startEventSources(sqs(), fromSources, 1) : undefined;
+  const eventSources: EventSources | undefined = deliver
+    ? await startEventSources(sqs(), fromSources, SWEEP_EVERY_SECONDS)
+    : undefined;
   const as = (credential: string) => apiClient(baseUrl, credential);
   return {
     baseUrl,
