@@ -90,24 +90,20 @@ describe("the OpenAPI linter", () => {
   const options = ["--extends", "recommended-strict", "--skip-rule", "no-unused-components", "--format", "json"];
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
 
-  function rulesBrokenBy(text: string): string[] {
-    const path = join(folder, "openapi.json");
-    writeFileSync(path, text);
-    const cli = join(root, "node_modules/@redocly/cli/bin/cli.js");
-    // Runs in its own folder, so that it finds no configuration.
-    const run = spawnSync(process.execPath, [cli, "lint", path, ...options], { cwd: folder, env, encoding: "utf8" });
-    return JSON.parse(run.stdout).problems.map(({ ruleId }: { ruleId: string }) => ruleId);
-  }
-
-  test("reports no problem in docs/openapi.json", () => {
-    expect(rulesBrokenBy(committed("docs/openapi.json"))).toEqual([]);
-  });
-
-  test("reports a duplicate operation id and an example that does not match its schema", () => {
+  test("reports no problem in docs/openapi.json, but a duplicate operation id and an example that does not match its schema", () => {
     const broken = structuredClone(document);
     broken.paths["/v1/projects"].get.operationId = "listApiKeys";
     broken.components.responses.NotFound.content["application/json"].examples.not_found.value.error.code = "conflict";
-    expect(rulesBrokenBy(JSON.stringify(broken))).toEqual(
+    writeFileSync(join(folder, "openapi.json"), committed("docs/openapi.json"));
+    writeFileSync(join(folder, "broken.json"), JSON.stringify(broken));
+    const cli = join(root, "node_modules/@redocly/cli/bin/cli.js");
+    // Runs in its own folder, so that it finds no configuration.
+    const args = [cli, "lint", "openapi.json", "broken.json", ...options];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, env, encoding: "utf8" });
+    // One document for each file.
+    const [ofCommitted, ofBroken] = stdout.split(/(?<=^\})\s*(?=\{)/m).map((text) => JSON.parse(text).problems);
+    expect(ofCommitted).toEqual([]);
+    expect(ofBroken.map(({ ruleId }: Json) => ruleId)).toEqual(
       expect.arrayContaining(["operation-operationId-unique", "no-invalid-media-type-examples"]),
     );
   });
