@@ -16,6 +16,7 @@ import { offeredTools } from "../../../packages/cli/src/mcp/offered-tools.ts";
 import { tools as allTools } from "../../../packages/cli/src/mcp/tools.ts";
 import { certificationView } from "../../../packages/cli/src/mcp/views.ts";
 import type { DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../packages/client/src/client.ts";
+import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useReceiver } from "../../support/receiver.ts";
@@ -84,7 +85,8 @@ async function connectHere(env: Record<string, string>, ...options: string[]) {
   const ended = svcHere(["mcp", ...options], { env, input, onStdout });
   const client = new Client({ name: "test", version: "1.0.0" });
   closers.push(() => client.close());
-  await client.connect(transport);
+  // A command that ends with an error has no response to wait for.
+  await Promise.race([client.connect(transport), ended]);
   return client;
 }
 
@@ -110,6 +112,14 @@ function partsOf(text: string) {
   const marked = [...text.matchAll(/<untrusted-([\w-]{36})>\n([\s\S]*?)\n<\/untrusted-\1>/g)];
   const outside = marked.reduce((rest, [whole]) => rest.replace(whole, ""), text);
   return { inside: marked.map(([, , part]) => part ?? ""), outside };
+}
+
+/** Starts a service that responds to every request in this way. @returns its base URL */
+async function startStub(respond: (response: http.ServerResponse) => void): Promise<string> {
+  const stub = http.createServer((_, response) => respond(response)).listen(0, "127.0.0.1");
+  closeAfterFile(() => stub.close().closeAllConnections());
+  await once(stub, "listening");
+  return `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
 }
 
 const hooks = () => `/v1/projects/${projectId}/webhooks`;
@@ -494,14 +504,10 @@ test("a deleted key and an unreachable service return a tool error", async () =>
 
 test("escapes control characters in the message of an error", async () => {
   const error = { code: "conflict", message: "No.\u001b[2J", request_id: "r-1" };
-  const stub = http.createServer((_, response) => response.writeHead(409).end(JSON.stringify({ error })));
-  stub.listen(0, "127.0.0.1");
-  await once(stub, "listening");
-  const SVC_BASE_URL = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
+  const SVC_BASE_URL = await startStub((response) => response.writeHead(409).end(JSON.stringify({ error })));
   const other = await connectHere({ SVC_BASE_URL, SVC_API_KEY: key });
   const result = (await other.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
   expect(textOf(result)).toBe("conflict (409, request r-1): No.\\u001b[2J");
-  stub.close().closeAllConnections();
 });
 
 test("exits with 3 and an error on stderr when there is no credential", async () => {
@@ -592,21 +598,15 @@ test.each([
   ["does not respond", false],
 ])("offers all tools when the service %s at the start, after one request", async (_, isUnavailable) => {
   let requests = 0;
-  const stub = http.createServer((_, response) => {
+  const SVC_BASE_URL = await startStub((response) => {
     requests += 1;
     if (isUnavailable) response.writeHead(503, { "Retry-After": "1" }).end(unavailable);
   });
-  await once(stub.listen(0, "127.0.0.1"), "listening");
   const startedAt = performance.now();
-  const stubbed = await connectHere({
-    SVC_BASE_URL: `http://127.0.0.1:${(stub.address() as AddressInfo).port}`,
-    SVC_API_KEY: key,
-  });
+  const stubbed = await connectHere({ SVC_BASE_URL, SVC_API_KEY: key });
   // Clients wait for a start no longer than for a request, whose timeout is 35 seconds.
   expect(performance.now() - startedAt).toBeLessThan(30_000);
   expect((await stubbed.listTools()).tools).toHaveLength(allTools.length);
-  stub.closeAllConnections();
-  stub.close();
   expect(requests).toBe(1);
 });
 

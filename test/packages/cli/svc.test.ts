@@ -10,6 +10,7 @@ import { mintToken } from "../../../bin/local/mint-token.ts";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
+import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { needs } from "../../support/optional-program.ts";
@@ -63,7 +64,8 @@ async function startStub(status: number, headers: Record<string, string>, body: 
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, requests, close: () => server.close().closeAllConnections() };
+  closeAfterFile(() => server.close().closeAllConnections());
+  return { url, requests };
 }
 
 describe("signing in", () => {
@@ -148,7 +150,6 @@ describe("signing in", () => {
       });
     }
     expect(stranger.requests).toEqual([]);
-    stranger.close();
   });
 
   test("SVC_BASE_URL and SVC_API_KEY override stored values, and --base-url overrides both", async () => {
@@ -1091,7 +1092,6 @@ describe("when a request fails", () => {
   ])("exits with 5 for %s", async (_, status, body, code, message) => {
     const stub = await startStub(status, { "Retry-After": "60", "Content-Type": "application/json" }, body);
     const { code: ended, stderr } = await svcHere(["projects", "list"], { env: { ...env, SVC_BASE_URL: stub.url } });
-    stub.close();
     expect({ ended, stderr }).toEqual({ ended: code, stderr: expect.stringContaining(message) });
   });
 
