@@ -28,7 +28,7 @@ const requireKey = ({ key }: CheckContext) => requireResource(key, "no API key w
 
 async function listEntry(context: CheckContext) {
   const { id, key } = requireKey(context);
-  const response = await context.send("GET", keysPath, { token: context.options.token });
+  const response = await context.sendAsUser("GET", keysPath);
   const entry = expectData(response, 200, listedKeys).find((each) => each.id === id);
   assert(entry !== undefined, `GET ${keysPath}: the list does not contain the key that was just created`);
   assert(
@@ -46,8 +46,8 @@ export const apiKeys: CheckGroup = {
       claim: "a key is created with the JWT",
       async run(context) {
         requireProjects(context);
-        const { send, options, mark, secrets } = context;
-        const response = await send("POST", keysPath, { token: options.token, body: { name: mark } });
+        const { sendAsUser, mark, secrets } = context;
+        const response = await sendAsUser("POST", keysPath, { body: { name: mark } });
         const { id, key, key_prefix: keyPrefix } = expectData(response, 201, createdKey);
         secrets.add(key);
         context.key = { id, key, keyPrefix };
@@ -94,7 +94,7 @@ export const apiKeys: CheckGroup = {
       claim: "the key is deleted",
       async run(context) {
         const path = `${keysPath}/${requireKey(context).id}`;
-        expectNoContent(await context.send("DELETE", path, { token: context.options.token }));
+        expectNoContent(await context.sendAsUser("DELETE", path));
         context.created.delete(path);
       },
     },

@@ -56,10 +56,10 @@ export const reach: CheckGroup = {
     },
     {
       claim: "an unknown route of a project returns 404, with and without Authorization",
-      async run({ send, options }) {
+      async run({ send, sendAsUser, options }) {
         const path = nestedUnknownRoute(options.projectId ?? randomUUID());
         expectError(await send("GET", path), "not_found");
-        expectError(await send("GET", path, { token: options.token }), "not_found");
+        expectError(await sendAsUser("GET", path), "not_found");
         expectError(await send("GET", path, { token: "junk" }), "not_found");
       },
     },
@@ -110,7 +110,7 @@ export const credentials: CheckGroup = {
     {
       claim: "the JWT is accepted",
       async run(context) {
-        const response = await context.send("GET", "/v1/projects", { token: context.options.token });
+        const response = await context.sendAsUser("GET", "/v1/projects");
         context.projects = expectData(response, 200, z.array(project));
         const count = context.projects.length;
         return `${count} project${count === 1 ? "" : "s"}`;
@@ -138,29 +138,24 @@ export const bodies: CheckGroup = {
       claim: "invalid JSON returns 400",
       async run(context) {
         requireProjects(context);
-        const { send, options, mark } = context;
-        const response = await send("POST", keysPath, { token: options.token, text: `{"name":"${mark}` });
-        expectError(response, "invalid_json");
+        const { sendAsUser, mark } = context;
+        expectError(await sendAsUser("POST", keysPath, { text: `{"name":"${mark}` }), "invalid_json");
       },
     },
     {
       claim: "a content type other than JSON returns 415",
       async run(context) {
         requireProjects(context);
-        const { send, options, mark } = context;
-        const plain = { token: options.token, body: { name: mark }, contentType: "text/plain" };
-        expectError(await send("POST", keysPath, plain), "unsupported_media_type");
+        const plain = { body: { name: context.mark }, contentType: "text/plain" };
+        expectError(await context.sendAsUser("POST", keysPath, plain), "unsupported_media_type");
       },
     },
     {
       claim: "invalid input returns 400 and names the field",
       async run(context) {
         requireProjects(context);
-        const { send, options } = context;
-        const { error } = expectError(
-          await send("POST", keysPath, { token: options.token, body: { name: 7 } }),
-          "validation_error",
-        );
+        const response = await context.sendAsUser("POST", keysPath, { body: { name: 7 } });
+        const { error } = expectError(response, "validation_error");
         const isNamed = error.details?.some(({ path, message }) => path === "name" && message !== "") ?? false;
         assert(isNamed, `POST ${keysPath} with a number as the name: error.details does not list the field "name"`);
       },
@@ -169,9 +164,9 @@ export const bodies: CheckGroup = {
       claim: "a body over 64 KB returns 413",
       async run(context) {
         requireProjects(context);
-        const { send, options, mark } = context;
+        const { sendAsUser, mark } = context;
         const large = { name: mark, padding: "x".repeat(64 * 1024) };
-        expectError(await send("POST", keysPath, { token: options.token, body: large }), "payload_too_large");
+        expectError(await sendAsUser("POST", keysPath, { body: large }), "payload_too_large");
       },
     },
   ],

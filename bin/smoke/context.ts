@@ -7,6 +7,8 @@ import type { Send, StageResponse } from "./stage-client.ts";
 /** State shared by the checks: the stage, and the resources that earlier checks found or created for later ones. */
 export interface CheckContext {
   send: Send;
+  /** Sends a request with the JWT of the user. */
+  sendAsUser: Send;
   /** All responses so far. */
   responses: StageResponse[];
   options: SmokeOptions;

@@ -47,8 +47,7 @@ export interface Removal {
 
 /** Removes the resources of this run, and those that killed runs left behind. */
 export async function removeAll(context: CheckContext, now: Date): Promise<Removal> {
-  const { send, mark, options, created } = context;
-  const { token } = options;
+  const { sendAsUser, mark, created } = context;
   const failures: string[] = [];
   const isRemovable = (found: string, { created_at }: Entry) =>
     found === mark || (MARK.test(found) && now.getTime() - Date.parse(created_at) > ABANDONED_AFTER_MS);
@@ -57,7 +56,7 @@ export async function removeAll(context: CheckContext, now: Date): Promise<Remov
 
   for (const { kind, path, markOf } of markedLists(context)) {
     try {
-      const entries = expectData(await send("GET", path, { token }), 200, z.array(entry));
+      const entries = expectData(await sendAsUser("GET", path), 200, z.array(entry));
       for (const each of entries) if (isRemovable(markOf(each) ?? "", each)) due.set(`${path}/${each.id}`, kind);
     } catch (error) {
       failures.push(`any ${kind} marked ${mark} (${(error as Error).message})`);
@@ -66,7 +65,7 @@ export async function removeAll(context: CheckContext, now: Date): Promise<Remov
   await Promise.all(
     [...due].map(async ([path, kind]) => {
       try {
-        const response = await send("DELETE", path, { token });
+        const response = await sendAsUser("DELETE", path);
         // 404: already deleted, for example by a parallel run.
         if (response.status !== 404) expectStatus(response, 204);
       } catch (error) {

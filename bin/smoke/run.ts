@@ -89,6 +89,7 @@ export async function smoke(
   if (typeof options.receiver === "object") secrets.add(options.receiver.url);
   const context: CheckContext = {
     send: client({ requestMs, stop }),
+    sendAsUser: (method, path, call) => context.send(method, path, { token: options.token, ...call }),
     responses,
     options,
     mark: newMark(new Date()),

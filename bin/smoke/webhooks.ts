@@ -62,13 +62,12 @@ function selectProject(context: CheckContext) {
  * @throws CheckFailed when it fails, or is still pending after `deliveryTimeoutMs`
  */
 async function deliverTest(context: CheckContext): Promise<{ id: string; note: string }> {
-  const { send, options, deliveryTimeoutMs, stop } = context;
+  const { sendAsUser, deliveryTimeoutMs, stop } = context;
   const { path } = requireWebhook(context);
-  const { token } = options;
-  const { id } = expectData(await send("POST", `${path}/test`, { token }), 202, deliveryRecord);
+  const { id } = expectData(await sendAsUser("POST", `${path}/test`), 202, deliveryRecord);
   const giveUpAt = Date.now() + deliveryTimeoutMs;
   for (;;) {
-    const response = await send("GET", `${path}/deliveries/${id}`, { token });
+    const response = await sendAsUser("GET", `${path}/deliveries/${id}`);
     const { status, attempts } = expectData(response, 200, deliveryRecord);
     const attempt = attempts?.at(-1);
     if (status === "succeeded" && attempt) {
@@ -102,8 +101,7 @@ export const webhooks: CheckGroup = {
       claim: "a project of other users returns 404",
       async run(context) {
         requireProjects(context);
-        const { send, options } = context;
-        expectError(await send("GET", webhooksPath(randomUUID()), { token: options.token }), "not_found");
+        expectError(await context.sendAsUser("GET", webhooksPath(randomUUID())), "not_found");
       },
     },
     {
@@ -112,20 +110,19 @@ export const webhooks: CheckGroup = {
         const viewed = requireProjects(context).find(({ role }) => role === "viewer");
         // Excused: the run needs an admin of one project, not also a viewer of another.
         if (!viewed) throw new CheckSkipped("the user is not a viewer of any project", { isExcused: true });
-        const { send, options } = context;
+        const { sendAsUser } = context;
         const path = webhooksPath(viewed.id);
-        expectData(await send("GET", path, { token: options.token }), 200, z.array(webhookState));
+        expectData(await sendAsUser("GET", path), 200, z.array(webhookState));
         // A webhook that does not exist: even if the check fails, nothing is deleted.
-        expectError(await send("DELETE", `${path}/${randomUUID()}`, { token: options.token }), "forbidden");
+        expectError(await sendAsUser("DELETE", `${path}/${randomUUID()}`), "forbidden");
       },
     },
     {
       claim: "a receiver with a private address is rejected",
       async run(context) {
         const { id } = selectProject(context);
-        const { send, options, mark } = context;
-        const privateReceiver = { url: `https://169.254.169.254/#${mark}`, events: ["deploy.failed"] };
-        const response = await send("POST", webhooksPath(id), { token: options.token, body: privateReceiver });
+        const privateReceiver = { url: `https://169.254.169.254/#${context.mark}`, events: ["deploy.failed"] };
+        const response = await context.sendAsUser("POST", webhooksPath(id), { body: privateReceiver });
         expectError(response, "validation_error");
       },
     },
@@ -133,12 +130,12 @@ export const webhooks: CheckGroup = {
       claim: "a webhook is created",
       async run(context) {
         const { id: projectId, name } = selectProject(context);
-        const { send, options, mark, listener, secrets } = context;
+        const { sendAsUser, options, mark, listener, secrets } = context;
         const { receiver } = options;
         const url = receiver === undefined ? UNRESOLVABLE_URL : receiver === "listen" ? listener?.url : receiver.url;
         const body = { url: `${url}#${mark}`, events: ["deploy.failed"] };
         const path = webhooksPath(projectId);
-        const response = await send("POST", path, { token: options.token, body });
+        const response = await sendAsUser("POST", path, { body });
         const { id, secret, ...rest } = expectData(response, 201, createdWebhook);
         secrets.add(secret);
         context.webhook = { id, path: `${path}/${id}`, secret };
@@ -151,7 +148,7 @@ export const webhooks: CheckGroup = {
       claim: "the list shows the new webhook without its secret",
       async run(context) {
         const { id, path, secret } = requireWebhook(context);
-        const response = await context.send("GET", path.replace(`/${id}`, ""), { token: context.options.token });
+        const response = await context.sendAsUser("GET", path.replace(`/${id}`, ""));
         const entry = expectData(response, 200, z.array(webhookState)).find((each) => each.id === id);
         assert(entry !== undefined, `${response.request}: the list does not contain the webhook that was just created`);
         assert(
@@ -164,7 +161,7 @@ export const webhooks: CheckGroup = {
       claim: "the webhook is disabled",
       async run(context) {
         const { path } = requireWebhook(context);
-        const response = await context.send("PATCH", path, { token: context.options.token, body: { enabled: false } });
+        const response = await context.sendAsUser("PATCH", path, { body: { enabled: false } });
         const { enabled, disabled_reason } = expectData(response, 200, webhookState);
         assert(
           !enabled && disabled_reason === "manual",
@@ -187,9 +184,9 @@ export const webhooks: CheckGroup = {
       sections: deliverySections,
       async run(context) {
         const webhook = requireWebhook(context);
-        const { send, options, secrets, listener } = context;
+        const { sendAsUser, secrets, listener } = context;
         const path = `${webhook.path}/rotate-secret`;
-        const response = await send("POST", path, { token: options.token, body: { overlap_seconds: 60 } });
+        const response = await sendAsUser("POST", path, { body: { overlap_seconds: 60 } });
         const { secret } = expectData(response, 200, rotated);
         secrets.add(secret);
         const previous = webhook.secret;
@@ -205,10 +202,9 @@ export const webhooks: CheckGroup = {
       claim: "the webhook is deleted, and then returns 404",
       async run(context) {
         const { path } = requireWebhook(context);
-        const { token } = context.options;
-        expectNoContent(await context.send("DELETE", path, { token }));
+        expectNoContent(await context.sendAsUser("DELETE", path));
         context.created.delete(path);
-        expectError(await context.send("GET", path, { token }), "not_found");
+        expectError(await context.sendAsUser("GET", path), "not_found");
       },
     },
   ],
