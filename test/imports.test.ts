@@ -171,6 +171,13 @@ test.each(floors.flat())("functions/%s imports only from folders on lower floors
   expect(offenders(inFolder(`functions/${room}`), isForbidden)).toEqual([]);
 });
 
+test("of the senders, only the handler that calls it imports a feature", () => {
+  const isFeature = (name: string) => roomOf(name) === "certifications";
+  expect(offenders(inFolder("functions/attempts"), isFeature)).toEqual([
+    "functions/attempts/send-slow.ts -> functions/certifications/certify.ts",
+  ]);
+});
+
 test("only stores, queue modules, the due index, the topic and two files of platform import the AWS SDK", () => {
   const mayUseSdk = /(-store|-queue|-index|-dlq|-topic|platform\/(aws|dynamo))\.ts$/;
   const others = inFolder("functions").filter(({ path }) => !mayUseSdk.test(path));

@@ -1,6 +1,6 @@
+import { certify } from "../certifications/certify.ts";
 import { readDeliveryMessage } from "../deliveries/delivery-queue.ts";
 import { NewerMessageError, sqsConsumer } from "../platform/sqs-consumer.ts";
-import { certify } from "./certify.ts";
 import { recordUnrecorded } from "./record.ts";
 import { work } from "./work.ts";
 

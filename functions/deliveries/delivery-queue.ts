@@ -39,7 +39,7 @@ export interface UnrecordedAttempt {
   retry_after?: string | undefined;
 }
 
-/** The receiver of a webhook is to be certified: see attempts/certify.ts. */
+/** The receiver of a webhook is to be certified: see certifications/certify.ts. */
 export interface CertifyCall {
   kind: "certify";
   project_id: string;

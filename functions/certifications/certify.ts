@@ -1,13 +1,4 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import {
-  allPassed,
-  type Probe,
-  type ProbeResult,
-  type ProbeResults,
-  statusOf,
-} from "../certifications/certification.ts";
-import * as certifications from "../certifications/certification-store.ts";
-import { type ProbeRequest, probeRequests } from "../certifications/probe-requests.ts";
 import { type CertifyCall, enqueue } from "../deliveries/delivery-queue.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
@@ -15,6 +6,9 @@ import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
 import { recordCertification } from "../webhooks/receiver-state-store.ts";
+import { allPassed, type Probe, type ProbeResult, type ProbeResults, statusOf } from "./certification.ts";
+import * as certifications from "./certification-store.ts";
+import { type ProbeRequest, probeRequests } from "./probe-requests.ts";
 
 /**
  * The time that a certification can need when DynamoDB is slow: two requests in sequence 30 s, and 9 s each for the reads
