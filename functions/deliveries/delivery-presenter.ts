@@ -8,12 +8,6 @@ import { page, pageFields } from "../schema/page.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import { type Delivery, deliveryStatuses } from "./delivery.ts";
 import { LIST_CURSOR_PATTERN, listCursorRule } from "./list-cursor.ts";
-import {
-  RECOVERY_CURSOR_PATTERN,
-  type RecoveryPosition,
-  recoveryCursor,
-  recoveryCursorRule,
-} from "./recovery-cursor.ts";
 import { waitOf } from "./waiting.ts";
 
 /* The API representation of deliveries, and the inputs of their endpoints. */
@@ -69,6 +63,8 @@ export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
 
 const listRange = "must be later than since";
 
+const listCursorText = z.string(listCursorRule).check(z.regex(new RegExp(LIST_CURSOR_PATTERN), listCursorRule));
+
 /** Query parameters of the delivery lists. */
 export const listQuery = z.pipe(
   page(
@@ -80,7 +76,7 @@ export const listQuery = z.pipe(
       since: z.optional(timeText),
       until: z.optional(timeText),
       limit: pageFields.limit,
-      cursor: z.optional(z.string(listCursorRule).check(z.regex(new RegExp(LIST_CURSOR_PATTERN), listCursorRule))),
+      cursor: z.optional(listCursorText),
     }).check(
       z.refine(({ since, until }) => !since || !until || new Date(since) < new Date(until), {
         path: ["until"],
@@ -110,14 +106,12 @@ export const listQuery = z.pipe(
 export const recoverInput = fields({
   since: isoTime,
   status: z.optional(z.enum(["failed", "held"], "must be failed or held")),
-  cursor: z.optional(
-    z.string(recoveryCursorRule).check(z.regex(new RegExp(RECOVERY_CURSOR_PATTERN), recoveryCursorRule)),
-  ),
+  cursor: z.optional(listCursorText),
 });
 
-/** Converts the outcome of one call of a recovery. @param stoppedAt absent when no delivery is left to look at */
-export function toRecoveryResult(count: number, stoppedAt: RecoveryPosition | undefined) {
-  return { count, complete: stoppedAt === undefined, next_cursor: stoppedAt ? recoveryCursor(stoppedAt) : null };
+/** Converts the outcome of one call of a recovery. @param cursor absent when no delivery is left to look at */
+export function toRecoveryResult(count: number, cursor: string | undefined) {
+  return { count, complete: cursor === undefined, next_cursor: cursor ?? null };
 }
 
 /**

@@ -6,13 +6,14 @@ import { invalidField } from "../schema/input.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
 /*
- * The cursor of a list of deliveries: the id after which the next page begins, a digest of what is listed, and, after a page
+ * The cursor of a list of deliveries, also of those that a recovery looks at: the id after which the next page begins, a digest of what is listed, and, after a page
  * of a project that large rows have cut short, how far each of its webhooks was read. Clients must not rely on what it contains.
  */
 
 /** The bytes of a cursor in base64url: an id and a digest, and two ids for each of up to 20 webhooks. */
 export const LIST_CURSOR_PATTERN = "^[A-Za-z0-9_-]{32,886}$";
-export const listCursorRule = "must come from the Link header of a page of the same list with the same filters";
+export const listCursorRule =
+  "must be the cursor of an earlier response for the same webhook or project, with the same filters";
 
 /** Which deliveries to list. Absent = all. */
 export interface DeliveryFilters {
@@ -27,9 +28,12 @@ export interface DeliveryFilters {
   until?: Date | undefined;
 }
 
-/** The list that a cursor belongs to: the deliveries of one webhook, or of all webhooks of a project, with these filters. */
+/**
+ * The list that a cursor belongs to: the deliveries of one webhook, or of all webhooks of a project, with these filters; or those
+ * of a webhook that a recovery looks at.
+ */
 export interface ListedDeliveries {
-  scope: `webhook:${string}` | `project:${string}`;
+  scope: `webhook:${string}` | `project:${string}` | `recovery:${string}`;
   filters: DeliveryFilters;
 }
 

@@ -12,7 +12,7 @@ import type { DeliveryStatus } from "./delivery.ts";
 import { findByStatus, type ScanRange } from "./delivery-list-store.ts";
 import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
 import { requested } from "./delivery-transitions.ts";
-import { type RecoveryPosition, readRecoveryCursor } from "./recovery-cursor.ts";
+import { listCursor, readListCursor } from "./list-cursor.ts";
 
 /**
  * Upper bounds for one call, checked after each page of at most 500 rows. The duration is well below the 29 s timeout of
@@ -37,12 +37,13 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }
-    const after = cursor === undefined ? undefined : readRecoveryCursor(cursor, webhook.id);
+    const looked = { scope: `recovery:${webhook.id}`, filters: {} } as const;
+    const { after } = cursor === undefined ? {} : readListCursor(cursor, looked);
     await chargeRequest(webhook.project_id, "recover", now);
     const details = { since: since.toISOString(), status, cursor };
     await recordRequest("webhook.recovery_requested", actor, webhook, details, now);
     const { count, stoppedAt } = await sendAgain(webhook, { since, after }, statusesOf(status), now);
-    return accepted(toRecoveryResult(count, stoppedAt));
+    return accepted(toRecoveryResult(count, stoppedAt && listCursor({ after: stoppedAt }, looked)));
   },
 });
 
@@ -51,20 +52,19 @@ const statusesOf = (status: "failed" | "held" | undefined) => (status ? [status]
 /**
  * Sends deliveries again until it reaches the newest one or an upper bound.
  * @param start when the call started
- * @returns the number of deliveries sent, and the last one looked at; absent when no later one exists
+ * @returns the number of deliveries sent, and the id of the last one looked at; absent when no later one exists
  */
 async function sendAgain(
   webhook: Webhook,
   range: ScanRange,
   statuses: readonly DeliveryStatus[],
   start: Date,
-): Promise<{ count: number; stoppedAt?: RecoveryPosition }> {
+): Promise<{ count: number; stoppedAt?: string }> {
   const endsAt = start.getTime() + MAX_DURATION_MS;
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
   for await (const page of findByStatus(webhook.id, range, statuses)) {
-    const chosen = page.found.slice(0, MAX_DELIVERIES - count);
-    const entering = chosen.map((row) => {
+    const entering = page.found.map((row) => {
       // All are due at the same time, so that they are sent in the order of their events.
       const place = placeOf(row, start);
       return { place, transition: requested("recover", place, start, statuses), row };
@@ -73,11 +73,9 @@ async function sendAgain(
     count += changes.filter(({ isWritten }) => isWritten).length;
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;
-    const isCut = chosen.length < page.found.length;
-    const lastId = isCut ? chosen.at(-1)?.id : page.lastId;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;
-    const isAtBound = isCut || count >= MAX_DELIVERIES || isReadUp || Date.now() > endsAt;
-    if (isAtBound && lastId !== undefined) return { count, stoppedAt: { webhook_id: webhook.id, id: lastId } };
+    const isAtBound = count >= MAX_DELIVERIES || isReadUp || Date.now() > endsAt;
+    if (isAtBound && page.lastId !== undefined) return { count, stoppedAt: page.lastId };
   }
   return { count };
 }

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { DeliveryStatus, Trigger } from "../../../functions/deliveries/delivery.ts";
 import type { toDetail, toListItem, toRecoveryResult } from "../../../functions/deliveries/delivery-presenter.ts";
-import { RECOVERY_CURSOR_PATTERN } from "../../../functions/deliveries/recovery-cursor.ts";
+import { LIST_CURSOR_PATTERN } from "../../../functions/deliveries/list-cursor.ts";
 import type { WaitingFor } from "../../../functions/deliveries/waiting.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
@@ -119,7 +119,7 @@ export const recoveryResultSchema = z.strictObject({
   complete: flag("Whether all deliveries up to the newest were looked at. False: continue at `next_cursor`."),
   next_cursor: z.nullable(
     text("Where to continue: send it as `cursor`. Null when the recovery is complete.", {
-      pattern: RECOVERY_CURSOR_PATTERN,
+      pattern: LIST_CURSOR_PATTERN,
     }),
   ),
 } satisfies FieldsOf<ReturnType<typeof toRecoveryResult>>);

@@ -385,7 +385,7 @@ describe("a cursor of the delivery list", () => {
       "?",
     ]) {
       const { status, body } = await scenario.api.get(`${path}${query}&cursor=${cursor}`);
-      const message = expect.stringContaining("must come from the Link header of a page of the same list");
+      const message = expect.stringContaining("must be the cursor of an earlier response for the same webhook");
       const error = { code: "validation_error", details: [{ path: "cursor" }], message };
       expect({ query, status, body }).toMatchObject({ query, status: 400, body: { error } });
     }

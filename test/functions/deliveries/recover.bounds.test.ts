@@ -156,7 +156,7 @@ describe("many rows to recover", () => {
     const idIn = ({ next_cursor }: Result) =>
       Buffer.from(next_cursor ?? "", "base64url")
         .toString("hex")
-        .slice(32)
+        .slice(0, 32)
         .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
     let seen: { writes: number; queued: number };
 
@@ -164,14 +164,14 @@ describe("many rows to recover", () => {
      * Returns the pages of so many failed rows, as DynamoDB would: creating the rows takes too long.
      * @param changed the indexes of rows that have changed since they were read
      */
-    async function fakeRows(count: number, { changed = [] as number[], page = 4_000 } = {}): Promise<void> {
+    async function fakeRows(count: number, changed: number[] = []): Promise<void> {
       const row = await givenDelivery(scenario.webhook, { status: "failed" });
       seen = { writes: 0, queued: 0 };
       let returned = 0;
       interceptDynamo(async ({ command, input }, send) => {
         const isDeliveries = String(input.TableName).endsWith("-deliveries");
         if (isDeliveries && command === "QueryCommand") {
-          const length = Math.min(page, count - returned);
+          const length = Math.min(500, count - returned);
           const Items = Array.from({ length }, (_, index) => ({ ...row, id: idOf(returned + index) }));
           returned += length;
           return { Items, ...(returned < count && { LastEvaluatedKey: { id: idOf(returned - 1) } }) };
@@ -193,19 +193,17 @@ describe("many rows to recover", () => {
       });
     }
 
-    test("stop after 10,000 deliveries, at the end of a page before the last, at the last one that is sent", async () => {
-      await fakeRows(20_000, { page: 5_000 });
+    test("stop after 10,000 deliveries, at the end of a page before the last", async () => {
+      await fakeRows(20_000);
       const result = await recoverFrom();
       expect(result).toMatchObject({ count: 10_000, complete: false });
       expect(seen).toEqual({ writes: 10_000, queued: 1 });
       expect(idIn(result)).toBe(idOf(9_999));
     });
 
-    test("are not skipped when a page is cut although fewer than 10,000 were sent", async () => {
-      await fakeRows(10_001, { changed: [8_500, 8_501, 9_999] });
-      const result = await recoverFrom();
-      expect(result).toMatchObject({ count: 9_997, complete: false });
-      expect(idIn(result)).toBe(idOf(9_999));
+    test("that have changed since they were read do not count", async () => {
+      await fakeRows(10_001, [8_500, 8_501, 9_999]);
+      expect(await recoverFrom()).toEqual({ count: 9_998, complete: true, next_cursor: null });
     });
 
     test("are complete after exactly 10,000 deliveries", async () => {

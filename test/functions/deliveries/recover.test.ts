@@ -1,5 +1,6 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
+import { listCursor } from "../../../functions/deliveries/list-cursor.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { attempt } from "../../support/attempts.ts";
@@ -154,7 +155,7 @@ describe("recover with since", () => {
 
 describe("recover with a cursor", () => {
   const cursorAfter = ({ webhook_id, id }: Delivery) =>
-    Buffer.from((webhook_id + id).replaceAll("-", ""), "hex").toString("base64url");
+    listCursor({ after: id }, { scope: `recovery:${webhook_id}`, filters: {} });
 
   test("sends only later deliveries", async () => {
     const rows = await given("failed", "failed", "succeeded", "failed");
@@ -192,8 +193,11 @@ describe("recover with a cursor", () => {
     ["an empty text", () => ""],
     ["a UUID", ({ id }) => id],
     ["one of another webhook", (_, foreign) => cursorAfter(foreign)],
-    ["a changed webhook id", (own) => `B${cursorAfter(own).slice(1)}`.replace(/^B(?=B)/, "C")],
-    ["bits after the end", (own) => `${cursorAfter(own).slice(0, -1)}_`],
+    [
+      "one of a list",
+      ({ webhook_id, id }) => listCursor({ after: id }, { scope: `webhook:${webhook_id}`, filters: {} }),
+    ],
+    ["a changed digest", (own) => `${cursorAfter(own).slice(0, -1)}_`.replace(/(?<=_)_$/, "-")],
     ["padding", (own) => `${cursorAfter(own)}=`],
     ["a trailing line break", (own) => `${cursorAfter(own)}\n`],
     ["the other base64 alphabet", () => "+/".repeat(21).concat("+")],
