@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { change } from "../deliveries/change-delivery.ts";
 import type { Delivery } from "../deliveries/delivery.ts";
-import { readForRequest } from "../deliveries/delivery-store.ts";
 import { shadowed } from "../deliveries/delivery-transitions.ts";
 import { log } from "../platform/log.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
@@ -18,22 +17,6 @@ import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
  * One attempt: send the request, record the outcome. Delivery is at least once: the outcome is recorded after the response,
  * so a crash in between repeats the request under the same delivery id.
  */
-
-/**
- * Reads delivery, webhook and secrets before a request: URL and secret may have changed while the delivery waited. A
- * deleted webhook is undefined.
- * @throws Error when the webhook exists without its secret: a lost secret must not cancel its deliveries
- */
-export async function readCurrent(keys: { project_id: string; webhook_id: string; delivery_id: string }) {
-  const read = () => readForRequest<Delivery>({ webhook_id: keys.webhook_id, id: keys.delivery_id }, keys);
-  const first = await read();
-  // Webhook and secret are deleted in one transaction, but a batch read may return the webhook without its secret.
-  const isHalfRead = first.webhook !== undefined && first.secrets === undefined;
-  const { row: delivery, webhook, secrets } = isHalfRead ? await read() : first;
-  if (!webhook) return { delivery, webhook, secrets: undefined };
-  if (!secrets) throw new Error(`The webhook ${webhook.id} has no secret.`);
-  return { delivery, webhook, secrets };
-}
 
 /**
  * Sends a delivery and records the outcome. That of a webhook in shadow mode is recorded and not sent.

@@ -1,12 +1,13 @@
 import { enter, enteringNew, holdNew } from "../deliveries/backlog.ts";
 import { dueOf } from "../deliveries/backlog-store.ts";
 import type { Delivery } from "../deliveries/delivery.ts";
+import { readForRequest } from "../deliveries/delivery-store.ts";
 import { isHealthy } from "../deliveries/plan-delivery.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
-import { makeAttempt, readCurrent } from "./attempt.ts";
+import { makeAttempt } from "./attempt.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
 
 /**
@@ -18,7 +19,7 @@ import { hasTimeToAttempt } from "./time-left.ts";
 export async function sendCarried(delivery: Delivery, isRepeated: boolean, remainingMs: () => number): Promise<void> {
   const { project_id, webhook_id, id } = delivery;
   log.tag({ project_id, webhook_id, delivery_id: id, attempt: 1 });
-  const { delivery: row, webhook, secrets } = await readCurrent({ project_id, webhook_id, delivery_id: id });
+  const { row, webhook, secrets } = await readForRequest({ webhook_id, id }, delivery);
   if (!webhook) return void log.info("delivery cancelled, its webhook is deleted", { delivery_id: id });
   const now = new Date();
   const isNow = !isRepeated && isHealthy(webhook, now) && hasTimeToAttempt(remainingMs);

@@ -3,6 +3,7 @@ import { endVisit, lease, type Place, placePages, removePlace } from "../deliver
 import { change } from "../deliveries/change-delivery.ts";
 import { type Delivery, isOnRequest } from "../deliveries/delivery.ts";
 import type { WorkCall } from "../deliveries/delivery-queue.ts";
+import { readForRequest } from "../deliveries/delivery-store.ts";
 import { cancelled, held, reopened } from "../deliveries/delivery-transitions.ts";
 import { isHeldBy } from "../deliveries/waiting.ts";
 import { log } from "../platform/log.ts";
@@ -13,7 +14,7 @@ import * as receiverState from "../webhooks/receiver-state-store.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { makeAttempt, readCurrent } from "./attempt.ts";
+import { makeAttempt } from "./attempt.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
 
 /*
@@ -214,9 +215,9 @@ async function nextLook({ key, seen, isStopped, notBefore }: LineVisit): Promise
 
 /** Does what a place asks for: sends its delivery, or ends its wait. */
 async function serve(visit: LineVisit, place: Place): Promise<void> {
-  const keys = { project_id: visit.key.project_id, webhook_id: visit.key.id, delivery_id: place.delivery_id };
-  log.tag(keys);
-  const { delivery: row, webhook, secrets } = await readCurrent(keys);
+  const keys = { project_id: visit.key.project_id, webhook_id: visit.key.id };
+  log.tag({ ...keys, delivery_id: place.delivery_id });
+  const { row, webhook, secrets } = await readForRequest({ webhook_id: keys.webhook_id, id: place.delivery_id }, keys);
   if (webhook?.failing_since === undefined || holdsDeliveries(webhook)) visit.severalAtOnce.resolve();
   if (row?.place !== place.entry) return endLeftover(visit, place);
   if (!webhook) {

@@ -51,8 +51,7 @@ export async function enter(webhook: Webhook, entering: readonly Entering[], isI
     if (result.row?.place !== place.entry) await removePlace(webhook.id, place.entry);
     return result;
   });
-  const hasEntered = changes.some((each, index) => each.row?.place === entering[index]?.place.entry);
-  if (isFirst && hasEntered) await callWorker(webhook, at);
+  if (isFirst) await callWorker(webhook, at);
   return changes;
 }
 

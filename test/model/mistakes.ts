@@ -112,8 +112,8 @@ export const mistakes: Mistake[] = [
   {
     name: "a visit reads its webhook once",
     file: "attempts/work.ts",
-    from: "  const { delivery: row, webhook, secrets } = await readCurrent(keys);",
-    to: "  const { delivery: row, webhook: read, secrets } = await readCurrent(keys);\n  const webhook = (visit as never as { read: typeof read }).read ??= read;",
+    from: "const { row, webhook, secrets } = await readForRequest({ webhook_id: keys.webhook_id, id: place.delivery_id }, keys);",
+    to: "const { row, webhook: read, secrets } = await readForRequest({ webhook_id: keys.webhook_id, id: place.delivery_id }, keys);\n  const webhook = (visit as never as { read: typeof read }).read ??= read;",
     within: QUICK,
   },
   {

@@ -1,11 +1,12 @@
 import type { SQSEvent } from "aws-lambda";
-import { makeAttempt, readCurrent } from "../../functions/attempts/attempt.ts";
+import { makeAttempt } from "../../functions/attempts/attempt.ts";
 import { handler as send } from "../../functions/attempts/send.ts";
 import { handler as sendSlow } from "../../functions/attempts/send-slow.ts";
 import { enter } from "../../functions/deliveries/backlog.ts";
 import { placeOf } from "../../functions/deliveries/backlog-store.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/delivery-queue.ts";
+import { readForRequest } from "../../functions/deliveries/delivery-store.ts";
 import { inserted, requested } from "../../functions/deliveries/delivery-transitions.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
@@ -46,8 +47,10 @@ export async function visitLine(webhook: Pick<Webhook, "project_id" | "id">, rem
  * @param isInVisit absent = as when its message carries it
  */
 export async function attempt(delivery: Delivery, isInVisit = false): Promise<"accepted" | "failed" | "unrecorded"> {
-  const { project_id, webhook_id, id } = delivery;
-  const { delivery: row, webhook, secrets } = await readCurrent({ project_id, webhook_id, delivery_id: id });
+  const { row, webhook, secrets } = await readForRequest(
+    { webhook_id: delivery.webhook_id, id: delivery.id },
+    delivery,
+  );
   if (!webhook) throw new Error("The webhook is deleted.");
   return makeAttempt(row ?? delivery, webhook, secrets, isInVisit);
 }

@@ -2,9 +2,9 @@ import { createHmac, randomBytes } from "node:crypto";
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { Webhook as Verifier } from "standardwebhooks";
-import { readCurrent } from "../../../functions/attempts/attempt.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { toDetail } from "../../../functions/deliveries/delivery-presenter.ts";
+import { readForRequest } from "../../../functions/deliveries/delivery-store.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
@@ -45,7 +45,8 @@ afterEach(async () => {
   next = undefined;
 });
 
-const keysOf = ({ project_id, webhook_id, id }: Delivery) => ({ project_id, webhook_id, delivery_id: id });
+const read = ({ webhook_id, id, project_id }: Delivery) =>
+  readForRequest({ webhook_id, id }, { project_id, webhook_id });
 
 test("sends the stored body, with a signature that the Standard Webhooks library accepts", async () => {
   await attempt(delivery);
@@ -214,12 +215,12 @@ describe("the reads before a request", () => {
 
   test("find no webhook that is deleted meanwhile", async () => {
     readLast("webhook-secrets", () => webhooks.remove(webhook.project_id, webhook.id));
-    expect(await readCurrent(keysOf(delivery))).toMatchObject({ webhook: undefined, secrets: undefined });
+    expect(await read(delivery)).toEqual({ row: undefined });
   });
 
   test("fail for a webhook whose secret is lost", async () => {
     await dynamo().send(new DeleteCommand({ TableName: tableName("webhookSecrets"), Key: { webhook_id: webhook.id } }));
-    await expect(readCurrent(keysOf(delivery))).rejects.toThrow("has no secret");
+    await expect(read(delivery)).rejects.toThrow("has no secret");
   });
 
   test.each(["webhooks", "webhook-secrets"])("are repeated when %s is among the unprocessed keys", async (table) => {
@@ -234,7 +235,7 @@ describe("the reads before a request", () => {
       const output = others.length > 0 ? await send({ RequestItems: Object.fromEntries(others) }) : {};
       return { ...output, UnprocessedKeys: Object.fromEntries(left) };
     });
-    expect(await readCurrent(keysOf(delivery))).toMatchObject({
+    expect(await read(delivery)).toMatchObject({
       webhook: { id: webhook.id },
       secrets: expect.anything(),
     });
