@@ -375,7 +375,7 @@ async function makeDue(webhook: Webhook, { webhook_id, id }: Delivery): Promise<
   if (row?.status !== "pending") return false;
   const place = placeOf(row, new Date());
   await putPlace(place);
-  await change(row, (stored) => stored && { ...stored, place: place.entry }, row);
+  await change(row, (stored) => stored && { ...stored, place: place.entry });
   await wake(webhook, new Date());
   return true;
 }

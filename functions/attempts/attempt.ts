@@ -31,18 +31,18 @@ export async function makeAttempt(
   isInVisit = false,
 ): Promise<"accepted" | "failed" | "unrecorded"> {
   const at = new Date();
-  const headers = deliveryHeaders(basis, signersOf(secrets, at), at, legacySignatureHeader());
-  const row = basis.version === undefined ? undefined : basis;
+  const signers: [string, ...string[]] = [secrets.current, ...unexpiredSecrets(secrets.previous, at)];
+  const headers = deliveryHeaders(basis, signers, at, legacySignatureHeader());
   // Decided here, not in fan-out: what is in a queue at the switch would be sent in shadow mode, or lost after it. It is no attempt,
   // which would claim a request that no receiver saw, and not held, which a recovery would send after the switch.
   if (webhook.mode === "shadow") {
-    await change(basis, shadowed(basis, { at: at.toISOString(), headers }), row);
+    await change(basis, shadowed(basis, { at: at.toISOString(), headers }));
     log.info("delivery shadowed", { delivery_id: basis.id, event: basis.event });
     return "accepted";
   }
   const outcome = await whileWaiting(receivers.post(webhook.url, headers, basis.body), () => markSlow(webhook));
   const attempt = toAttempt(basis, at, outcome);
-  const isRecorded = await recordAttempt({ basis, row, webhook, attempt, retryAfter: outcome.retryAfter, isInVisit });
+  const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, isInVisit });
   // A connection that is refused at once does not show that the receiver responds fast.
   await noteDuration(webhook, outcome.statusCode === undefined ? Number.POSITIVE_INFINITY : outcome.durationMs);
   if (!isRecorded) return "unrecorded";
@@ -60,11 +60,6 @@ async function whileWaiting<Result>(result: Promise<Result>, onSlow: () => Promi
     await slow;
   }
 }
-
-const signersOf = ({ current, previous }: SigningSecrets, at: Date): [string, ...string[]] => [
-  current,
-  ...unexpiredSecrets(previous, at),
-];
 
 function toAttempt({ attempt_count, trigger = "schedule" }: Delivery, at: Date, outcome: Outcome) {
   return {

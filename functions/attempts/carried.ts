@@ -1,5 +1,4 @@
 import { enter, enteringNew, holdNew } from "../deliveries/backlog.ts";
-import { dueOf } from "../deliveries/backlog-store.ts";
 import type { Delivery } from "../deliveries/delivery.ts";
 import { readForRequest } from "../deliveries/delivery-store.ts";
 import { isHealthy } from "../deliveries/plan-delivery.ts";
@@ -37,8 +36,8 @@ export async function sendCarried(delivery: Delivery, isRepeated: boolean, remai
  * Returns whether a row waits for this message: a duplicate of its event has inserted it, and half of its wait is left, in
  * which this attempt is recorded. Any other row is sent by its worker.
  */
-const isLeftToMessage = ({ status, attempt_count, requested_at, place = "" }: Delivery, now: Date): boolean =>
+const isLeftToMessage = ({ status, attempt_count, requested_at, next_attempt_at = "" }: Delivery, now: Date): boolean =>
   status === "pending" &&
   attempt_count === 0 &&
   requested_at === undefined &&
-  dueOf(place) >= addSeconds(now, settings.duplicateSeconds() / 2);
+  next_attempt_at >= addSeconds(now, settings.duplicateSeconds() / 2);

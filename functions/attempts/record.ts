@@ -1,10 +1,9 @@
 import { enter } from "../deliveries/backlog.ts";
-import { placeOf } from "../deliveries/backlog-store.ts";
 import { change } from "../deliveries/change-delivery.ts";
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import { enqueue, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
-import { attempted, effectOf } from "../deliveries/delivery-transitions.ts";
+import { attempted, effectOf, type PlaceKey } from "../deliveries/delivery-transitions.ts";
 import { DEFAULT_SCHEDULE } from "../manifest/retry-schedule.ts";
 import { failingNotificationTime } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
@@ -22,8 +21,8 @@ import { type Decision, decide, readRetryAfter } from "./retry.ts";
 interface CompletedAttempt {
   /** The delivery as read before the request; without a version, it had no row. */
   basis: Delivery;
-  /** The row as it is now; undefined = none exists. */
-  row: Delivery | undefined;
+  /** The row as it is now; absent = as `basis`. */
+  row?: Delivery | undefined;
   webhook: Webhook;
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
@@ -119,14 +118,13 @@ async function record(
   completed: CompletedAttempt,
   now: Date,
 ): Promise<{ decision: Decision | undefined; isDecisive: boolean }> {
-  const { basis, row, webhook, attempt, isInVisit } = completed;
+  const { basis, row = basis, webhook, attempt, isInVisit } = completed;
   const decision = attempt.error_code === undefined ? undefined : decideOn(completed, now);
-  const place =
-    decision?.kind === "retry" ? placeOf(basis, new Date(addSeconds(now, decision.afterSeconds))) : undefined;
-  const transition = attempted(basis, attempt, place);
-  const [written] = place
-    ? await enter(webhook, [{ place, transition, row }], isInVisit)
-    : [await change(basis, transition, row)];
+  const transition = (place?: PlaceKey) => attempted(basis, attempt, place);
+  const due = decision?.kind === "retry" ? new Date(addSeconds(now, decision.afterSeconds)) : undefined;
+  const [written] = due
+    ? await enter(webhook, [{ delivery: row, due, transition }], isInVisit)
+    : [await change(row, transition())];
   return { decision, isDecisive: written?.isWritten === true && effectOf(written.before, basis) === "decisive" };
 }
 

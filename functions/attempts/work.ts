@@ -221,7 +221,7 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   if (webhook?.failing_since === undefined || holdsDeliveries(webhook)) visit.severalAtOnce.resolve();
   if (row?.place !== place.entry) return endLeftover(visit, place);
   if (!webhook) {
-    await change(row, cancelled, row);
+    await change(row, cancelled);
     return log.info("delivery cancelled, its webhook is deleted", { delivery_id: row.id });
   }
   if (isHeldBy(webhook, row) || row.status === "held") return holdWaiting(visit, row, place);
@@ -258,9 +258,9 @@ async function endLeftover(visit: LineVisit, { line, entry, written_at }: Place)
  * have run before the row was held. The place stays until then, so that the next visit finishes what a crash interrupts.
  */
 async function holdWaiting({ key }: LineVisit, row: Delivery, place: Place): Promise<void> {
-  const next = row.status === "held" ? row : (await change(row, held(place.entry), row)).row;
+  const next = row.status === "held" ? row : (await change(row, held(place.entry))).row;
   if (next?.place !== place.entry) return;
   const webhook = await webhooks.find(key.project_id, key.id);
   if (!webhook || isHeldBy(webhook, next)) await removePlace(place.line, place.entry);
-  else await change(next, reopened(place.entry, place), next);
+  else await change(next, reopened(place.entry, place));
 }

@@ -39,26 +39,18 @@ export interface Place {
  * Returns a new place for a delivery.
  * @param isAsked a user waits for it: see `isOnRequest`
  */
-export function placeOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, due: Date, isAsked = false): Place {
-  const entry = `${isAsked ? ASKED : SCHEDULED}#${due.toISOString()}#${id}#${randomId()}`;
-  return placeNamedBy({ webhook_id, id }, entry);
-}
-
-/** Returns the place that a row names. */
-export function placeNamedBy({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, entry: string): Place {
-  const is_asked = entry.startsWith(ASKED);
-  return {
-    line: webhook_id,
-    entry,
-    delivery_id: id,
-    due: dueOf(entry),
-    is_asked,
-    written_at: new Date().toISOString(),
-  };
-}
-
-/** Returns when the row that names this place is due. */
-export const dueOf = (place: string): string => place.split("#")[1] ?? "";
+export const placeOf = (
+  { webhook_id, id }: Pick<Delivery, "webhook_id" | "id">,
+  due: Date,
+  isAsked = false,
+): Place => ({
+  line: webhook_id,
+  entry: `${isAsked ? ASKED : SCHEDULED}#${due.toISOString()}#${id}#${randomId()}`,
+  delivery_id: id,
+  due: due.toISOString(),
+  is_asked: isAsked,
+  written_at: new Date().toISOString(),
+});
 
 export async function putPlace(place: Place): Promise<void> {
   await dynamo().send(new PutCommand({ TableName: tableName("backlog"), Item: place }));

@@ -5,11 +5,11 @@ import { checkCircuit, type WebhookHealth } from "../webhooks/circuit-breaker.ts
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { type Place, placeNamedBy, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
+import { type Place, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
-import type { Delivery } from "./delivery.ts";
+import { type Delivery, isOnRequest } from "./delivery.ts";
 import { enqueue } from "./delivery-queue.ts";
-import { inserted, insertedHeld, reopened, type Transition } from "./delivery-transitions.ts";
+import { inserted, insertedHeld, type PlaceKey, reopened, type Transition } from "./delivery-transitions.ts";
 
 /*
  * The way into the backlog of a webhook (backlog-store.ts): place, wake-up, row, message, in this order. Whichever write is
@@ -21,11 +21,15 @@ export const afterDuplicate = (now: Date): Date => new Date(addSeconds(now, sett
 
 /** A row that enters the backlog. */
 export interface Entering {
-  place: Place;
+  /** The row as the caller knows it; without a version, the caller believes that none exists. */
+  delivery: Delivery;
+  due: Date;
+  /** A user waits for it; absent = no. */
+  isAsked?: boolean;
+  /** The place that the row names; absent = a new one. */
+  place?: Place;
   /** Lets the row wait at the place. */
-  transition: Transition;
-  /** The row as the caller knows it; absent = the caller believes that none exists. */
-  row?: Delivery | undefined;
+  transition: (place: PlaceKey) => Transition;
 }
 
 /** Rows that enter at once. */
@@ -42,12 +46,14 @@ const PARALLEL_LINES = 10;
 export async function enter(webhook: Webhook, entering: readonly Entering[], isInVisit = false): Promise<Change[]> {
   if (entering.length === 0) return [];
   const now = new Date();
-  const looks = entering.map(({ place }) => lookAt(webhook, place, now).getTime());
-  const at = new Date(Math.min(...looks));
-  await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));
+  const placed = entering.map(({ delivery, due, isAsked, place = placeOf(delivery, due, isAsked), transition }) => {
+    return { delivery, place, transition: transition(place) };
+  });
+  const at = new Date(Math.min(...placed.map(({ place }) => lookAt(webhook, place, now).getTime())));
+  await inParallel(placed, PARALLEL_WRITES, ({ place }) => putPlace(place));
   const isFirst = !isInVisit && (await wake(webhook, at));
-  const changes = await inParallel(entering, PARALLEL_WRITES, async ({ place, transition, row }) => {
-    const result = await change({ webhook_id: webhook.id, id: place.delivery_id }, transition, row);
+  const changes = await inParallel(placed, PARALLEL_WRITES, async ({ place, delivery, transition }) => {
+    const result = await change(delivery, transition);
     if (result.row?.place !== place.entry) await removePlace(webhook.id, place.entry);
     return result;
   });
@@ -63,10 +69,10 @@ function lookAt(webhook: WebhookHealth, { due, is_asked }: Place, now: Date): Da
 }
 
 /** A new delivery waits. @param isAsked a user waits for it */
-export function enteringNew(delivery: Delivery, due: Date, isAsked = false): Entering {
-  const place = placeOf(delivery, due, isAsked);
-  return { place, transition: inserted(delivery, place) };
-}
+export const enteringNew = (delivery: Delivery, due: Date, isAsked = false): Entering => ({
+  ...{ delivery, due, isAsked },
+  transition: (place) => inserted(delivery, place),
+});
 
 /** A new delivery that is to wait. */
 export interface NewWaiting {
@@ -109,15 +115,18 @@ export async function holdNew(delivery: Delivery): Promise<boolean> {
   if (row?.status !== "held") return isWritten;
   const webhook = await webhooks.find(delivery.project_id, delivery.webhook_id);
   if (!webhook || holdsDeliveries(webhook)) return isWritten;
-  const place = placeOf(delivery, afterDuplicate(new Date()));
-  await enter(webhook, [{ place, transition: reopened(undefined, place), row }]);
+  const due = afterDuplicate(new Date());
+  await enter(webhook, [{ delivery: row, due, transition: (place) => reopened(undefined, place) }]);
   return isWritten;
 }
 
 /** Puts back the place of a row that waits, which a restored table may lack. If the row has left it meanwhile, it is a leftover. */
-export async function putBack(webhook: Webhook, row: Delivery): Promise<void> {
-  if (row.status !== "pending" || row.place === undefined) return;
-  await enter(webhook, [{ place: placeNamedBy(row, row.place), transition: () => undefined, row }]);
+export async function putBack(webhook: Webhook, delivery: Delivery): Promise<void> {
+  const { status, place: entry, next_attempt_at } = delivery;
+  if (status !== "pending" || entry === undefined || next_attempt_at === undefined) return;
+  const [due, isAsked] = [new Date(next_attempt_at), isOnRequest(delivery)];
+  const place = { ...placeOf(delivery, due, isAsked), entry };
+  await enter(webhook, [{ delivery, due, place, transition: () => () => undefined }]);
 }
 
 /** SQS delays a message by at most 15 minutes. The sweep calls the worker when a later time has come. */

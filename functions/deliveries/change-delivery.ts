@@ -19,21 +19,17 @@ export interface Change {
  * Changes the row of a delivery: the only write of rows. It takes effect only on the row that the transition has seen,
  * which the version shows. If another process was faster, the transition is applied to that row. The place that the row
  * leaves is removed.
- * @param row as the caller knows it; undefined = the caller believes that none exists
+ * @param delivery the row as the caller knows it; without a version, the caller believes that none exists
  */
-export async function change(
-  key: Pick<Delivery, "webhook_id" | "id">,
-  transition: Transition,
-  row?: Delivery,
-): Promise<Change> {
-  let before = row;
+export async function change(delivery: Delivery, transition: Transition): Promise<Change> {
+  let before = delivery.version === undefined ? undefined : delivery;
   for (;;) {
     const next = transition(before);
     if (!next) return { row: before, isWritten: false, before };
     const written = { ...next, version: randomId() };
     const result = await put(written, before?.version);
     if (result.isWritten) {
-      if (before?.place !== undefined && before.place !== written.place) await leave(key.webhook_id, before.place);
+      if (before?.place !== undefined && before.place !== written.place) await leave(delivery.webhook_id, before.place);
       return { row: written, isWritten: true, before };
     }
     before = result.stored;

@@ -17,7 +17,7 @@ import {
 /** Returns the next row, or undefined when there is nothing to write. `row` is undefined when no row exists. */
 export type Transition = (row: Delivery | undefined) => Delivery | undefined;
 
-type PlaceKey = Pick<Place, "entry" | "due">;
+export type PlaceKey = Pick<Place, "entry" | "due">;
 
 const waitingAt = (row: Delivery, { entry, due }: PlaceKey): Delivery => ({
   ...row,

@@ -7,11 +7,10 @@ import { requireNotSuspended } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
-import { placeOf } from "./backlog-store.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { findByStatus, type ScanRange } from "./delivery-list-store.ts";
 import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
-import { requested } from "./delivery-transitions.ts";
+import { type PlaceKey, requested } from "./delivery-transitions.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
 
 /**
@@ -64,11 +63,9 @@ async function sendAgain(
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
   for await (const page of findByStatus(webhook.id, range, statuses)) {
-    const entering = page.found.map((row) => {
-      // All are due at the same time, so that they are sent in the order of their events.
-      const place = placeOf(row, start);
-      return { place, transition: requested("recover", place, start, statuses), row };
-    });
+    const transition = (place: PlaceKey) => requested("recover", place, start, statuses);
+    // All are due at the same time, so that they are sent in the order of their events.
+    const entering = page.found.map((delivery) => ({ delivery, due: start, transition }));
     const changes = await enter(webhook, entering);
     count += changes.filter(({ isWritten }) => isWritten).length;
     rowsRead += page.rowsRead;

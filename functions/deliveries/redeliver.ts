@@ -6,11 +6,10 @@ import { ApiError } from "../platform/errors.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
-import { placeOf } from "./backlog-store.ts";
 import { type Delivery, MAX_ATTEMPTS } from "./delivery.ts";
 import { toListItem } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
-import { requested } from "./delivery-transitions.ts";
+import { type PlaceKey, requested } from "./delivery-transitions.ts";
 
 /** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
 export const handler = defineEndpoint(endpoints.redeliver, {
@@ -22,8 +21,8 @@ export const handler = defineEndpoint(endpoints.redeliver, {
     const read = await deliveries.get(webhook.id, params.delivery_id);
     requireAttemptsLeft(read);
     await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: read.id }, now);
-    const place = placeOf(read, now, true);
-    const [change] = await enter(webhook, [{ place, transition: requested("redeliver", place, now), row: read }]);
+    const transition = (place: PlaceKey) => requested("redeliver", place, now);
+    const [change] = await enter(webhook, [{ delivery: read, due: now, isAsked: true, transition }]);
     const delivery = change?.row ?? read;
     // An attempt may have been recorded meanwhile.
     if (!change?.isWritten) requireAttemptsLeft(delivery);

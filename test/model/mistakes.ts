@@ -8,7 +8,7 @@ export const QUICK = 2_500;
 const LONG = 15_000;
 
 const enter =
-  "  await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));\n  const isFirst = !isInVisit && (await wake(webhook, at));\n";
+  "  await inParallel(placed, PARALLEL_WRITES, ({ place }) => putPlace(place));\n  const isFirst = !isInVisit && (await wake(webhook, at));\n";
 
 export const mistakes: Mistake[] = [
   {
@@ -16,7 +16,7 @@ export const mistakes: Mistake[] = [
     file: "deliveries/backlog.ts",
     from: enter,
     to:
-      "  await inParallel(entering, PARALLEL_WRITES, ({ place, transition, row }) => change({ webhook_id: webhook.id, id: place.delivery_id }, transition, row));\n" +
+      "  await inParallel(placed, PARALLEL_WRITES, ({ place, delivery, transition }) => change(delivery, transition));\n" +
       enter,
     within: QUICK,
   },
@@ -82,8 +82,8 @@ export const mistakes: Mistake[] = [
   {
     name: "a message sends a row that is due soon",
     file: "attempts/carried.ts",
-    from: "dueOf(place) >= addSeconds(now, settings.duplicateSeconds() / 2)",
-    to: "dueOf(place) >= now.toISOString()",
+    from: "next_attempt_at >= addSeconds(now, settings.duplicateSeconds() / 2)",
+    to: "next_attempt_at >= now.toISOString()",
     within: QUICK,
     seed: 697,
   },

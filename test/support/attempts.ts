@@ -2,12 +2,11 @@ import type { SQSEvent } from "aws-lambda";
 import { makeAttempt } from "../../functions/attempts/attempt.ts";
 import { handler as send } from "../../functions/attempts/send.ts";
 import { handler as sendSlow } from "../../functions/attempts/send-slow.ts";
-import { enter } from "../../functions/deliveries/backlog.ts";
-import { placeOf } from "../../functions/deliveries/backlog-store.ts";
+import { enter, enteringNew } from "../../functions/deliveries/backlog.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/delivery-queue.ts";
 import { readForRequest } from "../../functions/deliveries/delivery-store.ts";
-import { inserted, requested } from "../../functions/deliveries/delivery-transitions.ts";
+import { type PlaceKey, requested } from "../../functions/deliveries/delivery-transitions.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
@@ -101,10 +100,7 @@ export async function givenLine(webhook: Webhook, count: number): Promise<Delive
   const planned = Array.from({ length: count }, (_, index) =>
     newDelivery(webhook, new Date(Date.now() - 1_000 * (count - index))),
   );
-  const entering = planned.map((delivery) => {
-    const place = placeOf(delivery, new Date(delivery.created_at));
-    return { place, transition: inserted(delivery, place) };
-  });
+  const entering = planned.map((delivery) => enteringNew(delivery, new Date(delivery.created_at)));
   return (await enter(webhook, entering)).flatMap(({ row }) => row ?? []);
 }
 
@@ -115,9 +111,9 @@ export async function requestAgain(
 ): Promise<Delivery> {
   const webhook = await webhooks.get(delivery.project_id, delivery.webhook_id);
   const now = new Date();
-  const place = placeOf(delivery, now, trigger === "redeliver");
+  const transition = (place: PlaceKey) => requested(trigger, place, now);
   const [change] = await enter(webhook, [
-    { place, transition: requested(trigger, place, now), row: await rowOf(delivery) },
+    { delivery: await rowOf(delivery), due: now, isAsked: trigger === "redeliver", transition },
   ]);
   if (!change?.row) throw new Error("The delivery has no row.");
   return change.row;

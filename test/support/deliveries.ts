@@ -7,13 +7,12 @@ import {
 } from "@aws-sdk/client-sqs";
 import { GetCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
-import { enter } from "../../functions/deliveries/backlog.ts";
+import { enter, enteringNew } from "../../functions/deliveries/backlog.ts";
 import { type Place, placeOf, placePages, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
 import { change } from "../../functions/deliveries/change-delivery.ts";
 import { createDelivery, type Delivery } from "../../functions/deliveries/delivery.ts";
 import { type DeliveryMessage, readDeliveryMessage, type WorkCall } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
-import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
 import type { DeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
@@ -143,8 +142,7 @@ export async function givenWaiting(
   { due = new Date(), at = due, ...changes }: Partial<Delivery> & { due?: Date; at?: Date } = {},
 ): Promise<Delivery> {
   const delivery = { ...newDelivery(webhook, at), ...changes };
-  const place = placeOf(delivery, due);
-  const [entered] = await enter(webhook, [{ place, transition: inserted(delivery, place) }]);
+  const [entered] = await enter(webhook, [enteringNew(delivery, due)]);
   if (!entered?.row) throw new Error("The delivery has no row.");
   return entered.row;
 }
@@ -296,7 +294,7 @@ export async function makeDue(webhook: Pick<Webhook, "project_id" | "id">): Prom
   for (const row of (await rowsOf(webhook)).filter(({ status }) => status === "pending")) {
     const place = placeOf(row, past);
     await putPlace(place);
-    await change(row, (now) => now && { ...now, place: place.entry, next_attempt_at: place.due }, row);
+    await change(row, (now) => now && { ...now, place: place.entry, next_attempt_at: place.due });
   }
   const wakeUp = await wakeUpOf(webhook);
   if (!wakeUp) return;

@@ -463,7 +463,7 @@ describe("while the circuit is open", () => {
       });
       clock.advance(300);
     }
-    for (const row of line) await change(row, cancelled, await rowOf(row));
+    for (const row of line) await change(await rowOf(row), cancelled);
     await visitLine(webhook);
     await expectEmpty();
     expect(await healthNow()).toMatchObject({ state: "failing", next_probe_at: null });
@@ -577,7 +577,7 @@ describe("a delivery that is requested during its attempt", () => {
     const respond = holdResponses(line);
     const visit = visitLine(webhook);
     await receiver.waitFor(50);
-    await change(row, requested("recover", place, at(0)), row);
+    await change(row, requested("recover", place, at(0)));
     respond(1, 200);
     respond(2, 200);
     await receiver.waitFor(51);

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
   DUE_SHARDS,
-  dueOf,
   endVisit,
   lease,
   overduePages,
@@ -57,10 +56,10 @@ describe("a line", () => {
     expect(await pages(10)).toEqual([ordered.slice(1)]);
   });
 
-  test("has a place of its own for each plan of a delivery, which names the time that it is due", () => {
+  test("has a place of its own for each plan of a delivery, with the time that it is due", () => {
     const [one, two] = [newPlace(7, false, "d"), newPlace(7, false, "d")];
     expect(one.entry).not.toBe(two.entry);
-    expect([dueOf(one.entry), dueOf(newPlace(7, true).entry)]).toEqual([at(7).toISOString(), at(7).toISOString()]);
+    expect([one.due, newPlace(7, true).due]).toEqual([at(7).toISOString(), at(7).toISOString()]);
   });
 });
 

@@ -1,9 +1,8 @@
-import { type Entering, enter, holdNew } from "../../../functions/deliveries/backlog.ts";
-import { placeOf } from "../../../functions/deliveries/backlog-store.ts";
+import { enter, enteringNew, holdNew } from "../../../functions/deliveries/backlog.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
-import { inserted, insertedHeld, requested } from "../../../functions/deliveries/delivery-transitions.ts";
+import { insertedHeld, type PlaceKey, requested } from "../../../functions/deliveries/delivery-transitions.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { watchMessages } from "../../support/attempts.ts";
@@ -36,10 +35,7 @@ afterEach(async () => {
   await takeDeliveryMessages();
 });
 
-const entering = (due: Date, delivery = newDelivery(webhook), isAsked = false): Entering & { delivery: Delivery } => {
-  const place = placeOf(delivery, due, isAsked);
-  return { place, transition: inserted(delivery, place), delivery };
-};
+const entering = (due: Date, delivery = newDelivery(webhook), isAsked = false) => enteringNew(delivery, due, isAsked);
 const work = (delaySeconds: number, of = webhook) => ({
   ...{ queue: "slowDeliveries", group: of.project_id },
   ...{ delaySeconds, message: workCall(of) },
@@ -59,7 +55,7 @@ async function expectInvariant({ webhook_id, id }: Pick<Delivery, "webhook_id" |
 describe("a row that enters", () => {
   test("has a place, a wake-up and one message to the worker, for four writes", async () => {
     const due = fromNow(75);
-    const { delivery, ...one } = entering(due);
+    const one = entering(due);
     const [calls, messages] = [watchDynamo(), watchMessages()];
     const [result] = await enter(webhook, [one]);
     expect(calls.map(({ command, units }) => [command, units])).toEqual([
@@ -70,9 +66,9 @@ describe("a row that enters", () => {
     ]);
     expect(result).toMatchObject({
       isWritten: true,
-      row: { ...delivery, place: one.place.entry, next_attempt_at: due.toISOString() },
+      row: { ...one.delivery, place: expect.any(String), next_attempt_at: due.toISOString() },
     });
-    expect(await placesOf(webhook)).toEqual([one.place]);
+    expect(await placesOf(webhook)).toMatchObject([{ entry: result?.row?.place, due: due.toISOString() }]);
     expect(await wakeUpOf(webhook)).toMatchObject({ due: due.toISOString(), wakes: 1 });
     expect(messages).toEqual([work(75)]);
   });
@@ -93,7 +89,7 @@ describe("a row that enters", () => {
     expect(changes.map(({ row }) => row?.id)).toEqual(all.map(({ delivery }) => delivery.id));
     expect(calls.reduce((sum, { units }) => sum + units, 0)).toBe(120 * 2 + 2);
     expect(messages).toHaveLength(1);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: all.at(-1)?.place.due });
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: all.at(-1)?.due.toISOString() });
   });
 
   test("beyond the maximum delay of a message is left to the sweep", async () => {
@@ -109,14 +105,13 @@ describe("a row that enters", () => {
     const one = entering(fromNow(0));
     await enter(webhook, [one]);
     expect(messages).toEqual([work(0)]);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: one.place.due, wakes: 2 });
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: one.due.toISOString(), wakes: 2 });
   });
 
   test("stays as it is when it exists, and leaves no place", async () => {
     const row = await givenDelivery(webhook);
     const messages = watchMessages();
-    const { delivery: _, ...again } = entering(fromNow(0), row);
-    expect(await enter(webhook, [again])).toMatchObject([{ isWritten: false, row }]);
+    expect(await enter(webhook, [entering(fromNow(0), row)])).toMatchObject([{ isWritten: false, row }]);
     expect(await placesOf(webhook)).toEqual([]);
     // The worker removes the wake-up.
     expect(messages).toEqual([work(0)]);
@@ -172,15 +167,15 @@ test.each([
       ({ webhook } = await givenWebhook());
       await givenWaiting(webhook, { due: fromNow(kind === "a redelivery" ? 3_600 : 5) });
       const ended = await givenDelivery(webhook, { status: "failed" });
-      const place = placeOf(ended, fromNow(0), true);
-      const asked = { place, transition: requested("redeliver", place, new Date()), row: ended, delivery: ended };
-      const { delivery, ...each } = kind === "a redelivery" ? asked : entering(fromNow(60));
+      const transition = (place: PlaceKey) => requested("redeliver", place, new Date());
+      const asked = { delivery: ended, due: fromNow(0), isAsked: true, transition };
+      const each = kind === "a redelivery" ? asked : entering(fromNow(60));
       dieAt(write, isAfter);
       await Promise.allSettled([enter(webhook, [each])]);
       restoreAws();
-      waited.push(await expectInvariant(delivery));
+      waited.push(await expectInvariant(each.delivery));
       await enter(webhook, [each]);
-      expect(await expectInvariant(delivery)).toBe(true);
+      expect(await expectInvariant(each.delivery)).toBe(true);
     }
     const rowWrite = (kind === "a redelivery" ? 4 : 3) + (isAfter ? 0 : 1);
     expect(waited).toEqual([1, 2, 3, 4].map((write) => write >= rowWrite));
