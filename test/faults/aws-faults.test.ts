@@ -9,8 +9,8 @@ import { eventOf, makeDue, messagesLeft, rowsOf } from "../support/deliveries.ts
 import { eventually } from "../support/eventually.ts";
 import { type LoggedLine, watchLog } from "../support/metrics.ts";
 import { injectFaults, type RandomFaults, withoutFaults } from "../support/random-faults.ts";
-import { type Receiver, startReceiver } from "../support/receiver.ts";
-import { send, startTestService, type TestService } from "../support/service.ts";
+import { useReceiver } from "../support/receiver.ts";
+import { send, useService } from "../support/service.ts";
 
 /* Events are delivered and users call the API while a fifth of all calls to DynamoDB and SQS fails. */
 
@@ -18,26 +18,20 @@ const SHARE = 0.2;
 const EVENTS = 30;
 const allQueues = Object.keys(queues) as QueueKey[];
 
-let service: TestService;
-let receiver: Receiver;
+process.env.RETRY_SCHEDULE = "0,0,0,0,0,0,0,0";
+const service = useService({ deliver: true });
+const receiver = useReceiver("test");
 let faults: RandomFaults | undefined;
 beforeAll(async () => {
-  process.env.RETRY_SCHEDULE = "0,0,0,0,0,0,0,0";
-  service = await startTestService({ deliver: true });
   // A failed message is visible again after one second instead of minutes.
   const VisibilityTimeout = "1";
   for (const queue of allQueues) {
     await sqs().send(new SetQueueAttributesCommand({ QueueUrl: queueUrl(queue), Attributes: { VisibilityTimeout } }));
   }
 });
-afterAll(() => service.stop());
-beforeEach(async () => {
-  receiver = await startReceiver();
-});
-afterEach(async () => {
+afterEach(() => {
   faults?.stop();
   restoreAws();
-  await receiver.close();
 });
 
 const publish = (event: object) =>

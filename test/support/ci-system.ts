@@ -45,3 +45,10 @@ export async function startCiSystem(name: string, { algorithm, claims = "github"
     },
   };
 }
+
+/** Starts a CI system before the tests of the file. Call it before `useService`. */
+export function useCiSystem(name: string, options?: Options): CiSystem {
+  const ci = {} as CiSystem;
+  beforeAll(async () => void Object.assign(ci, await startCiSystem(name, options)));
+  return ci;
+}

@@ -4,32 +4,25 @@ import jwt from "jsonwebtoken";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
-import { AUDIENCE, type CiSystem, startCiSystem } from "../../support/ci-system.ts";
+import { AUDIENCE, startCiSystem, useCiSystem } from "../../support/ci-system.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Api, send, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, send, type TestService, useService } from "../../support/service.ts";
 
 /* The token of a CI job as a credential. */
 
-let service: TestService;
-let ci: CiSystem;
-let elliptic: CiSystem;
-let gitlab: CiSystem;
+const ci = useCiSystem("ci");
+const elliptic = useCiSystem("elliptic", { algorithm: "ES256" });
+const gitlab = useCiSystem("gitlab-internal", { claims: "gitlab" });
+const service = useService();
 /** The DynamoDB calls on the table of trusts, with their input. */
 const reads: { command: string; input: Record<string, unknown> }[] = [];
 
-beforeAll(async () => {
-  ci = await startCiSystem("ci");
-  elliptic = await startCiSystem("elliptic", { algorithm: "ES256" });
-  gitlab = await startCiSystem("gitlab-internal", { claims: "gitlab" });
-  service = await startTestService();
-  interceptReads();
-});
+beforeAll(interceptReads);
 beforeEach(() => {
   reads.length = 0;
 });
 afterEach(() => void jest.useRealTimers());
 afterAll(restoreAws);
-afterAll(() => service.stop());
 
 function interceptReads(): void {
   interceptDynamo(async (call, send) => {

@@ -11,33 +11,30 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
-import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
+import { useCiSystem } from "../../support/ci-system.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-let ci: CiSystem;
+const ci = useCiSystem("ci");
+const service = useService();
 /** The calls to DynamoDB since the start of the last verification, and a hook that runs before each of them. */
 let calls: string[] = [];
 let beforeCall: () => Promise<void> | void;
 
-beforeAll(async () => {
-  ci = await startCiSystem("ci");
-  service = await startTestService();
+beforeAll(() =>
   interceptDynamo(async ({ command, input }, send) => {
     const table = /(api-keys|projects|trusted-workflows)$/.exec(String(input.TableName))?.[0];
     calls.push(`${command} ${table}${input.ConsistentRead ? ", consistent" : ""}`);
     await beforeCall();
     return send();
-  });
-});
+  }),
+);
 beforeEach(() => {
   beforeCall = () => {};
 });
 afterEach(() => void jest.useRealTimers());
 afterAll(restoreAws);
-afterAll(() => service.stop());
 
 /** Runs a function with the grants of its row. */
 async function call<Result>(functionName: string, input: object): Promise<Result> {

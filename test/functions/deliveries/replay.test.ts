@@ -28,14 +28,10 @@ import {
 } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { watchLog } from "../../support/metrics.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
-let receiver: Receiver;
-beforeAll(async () => {
-  await prepareDeliveries();
-  receiver = await startReceiver();
-});
-afterAll(() => receiver.close());
+const receiver = useReceiver();
+beforeAll(prepareDeliveries);
 afterEach(async () => {
   restoreAws();
   jest.useRealTimers();

@@ -12,8 +12,8 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { document } from "../../support/api-contract.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
-import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
-import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
+import { useCiSystem } from "../../support/ci-system.ts";
+import { type Response, send, type TestService, useService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
 /*
@@ -33,7 +33,8 @@ const isForWorkflows = ({ permission }: EndpointRow) => workflowPermissions.some
 
 const namesMoreThanProject = ({ path }: EndpointRow) => path.replace("{project_id}", "").includes("{");
 
-let service: TestService;
+const ci = useCiSystem("ci");
+const service = useService();
 let admin: ReturnType<TestService["user"]>;
 let project: string;
 /** Another one of the same admin. */
@@ -48,11 +49,8 @@ let overlappedKey: string;
 let leakedKey: string;
 let expiredKey: string;
 let accountKey: string;
-let ci: CiSystem;
 
 beforeAll(async () => {
-  ci = await startCiSystem("ci");
-  service = await startTestService();
   admin = service.user();
   project = await service.project(admin.userId);
   viewer = service.user();
@@ -78,7 +76,6 @@ beforeAll(async () => {
   const { id: accountId } = (await admin.api.post(accounts, { name: "deploy", role: "admin" })).body.data;
   accountKey = (await admin.api.post(`${accounts}/${accountId}/api-keys`, { name: "ci" })).body.data.key;
 });
-afterAll(() => service.stop());
 
 /** Creates a key, rolls it, and returns the previous secret. */
 async function keyInOverlap(name: string): Promise<string> {

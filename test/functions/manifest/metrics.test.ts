@@ -27,22 +27,21 @@ import {
   workCall,
 } from "../../support/deliveries.ts";
 import { type LoggedLine, metricsIn, watchLog } from "../../support/metrics.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { useReceiver } from "../../support/receiver.ts";
 
 /* The log lines and metrics of the functions in each situation, tested with the real functions and engines. */
 
-let receiver: Receiver;
+const receiver = useReceiver("test");
 let lines: LoggedLine[];
 beforeAll(prepareDeliveries);
-beforeEach(async () => {
-  receiver = await startReceiver();
+beforeEach(() => {
   lines = watchLog();
 });
 afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
-  await Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters"), receiver.close()]);
+  await Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters")]);
 });
 
 const enoughTime = { getRemainingTimeInMillis: () => 50_000 };

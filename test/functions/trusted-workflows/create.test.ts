@@ -1,15 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useCiSystem } from "../../support/ci-system.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let ci: CiSystem;
-
-beforeAll(async () => {
-  ci = await startCiSystem("ci");
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const ci = useCiSystem("ci");
+const service = useService();
 
 async function givenProject() {
   const { api, userId, token } = service.user();

@@ -1,14 +1,8 @@
-import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useCiSystem } from "../../support/ci-system.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-let ci: CiSystem;
-
-beforeAll(async () => {
-  ci = await startCiSystem("ci");
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const ci = useCiSystem("ci");
+const service = useService();
 
 test("returns the trusts of the project alone, oldest first, as they were created", async () => {
   const { api, userId } = service.user();
