@@ -5,8 +5,8 @@ import { queueUrl } from "../../functions/platform/env.ts";
 import { failDynamo, interceptSqs, isCall, restoreAws } from "../support/aws-calls.ts";
 import { eventOf, givenWebhook, messagesLeft, publish, rowsOf, takeMessages } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Receiver, startReceiver } from "../support/receiver.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { useReceiver } from "../support/receiver.ts";
+import { useService } from "../support/service.ts";
 
 /*
  * A delivery is written once, after its request, so until then its message is all there is: outages of DynamoDB and
@@ -20,19 +20,16 @@ const EVENTS = 10;
 const VISIBILITY_SECONDS: Record<QueueKey, number> = { events: 2, deliveries: 4, slowDeliveries: 4 };
 const MAX_DELAY_SECONDS = 4;
 
-let service: TestService;
-let receiver: Receiver;
+process.env.RETRY_SCHEDULE = "0,0";
+useService({ deliver: true });
+const receiver = useReceiver("test");
 beforeAll(async () => {
-  process.env.RETRY_SCHEDULE = "0,0";
-  service = await startTestService({ deliver: true });
   for (const queue of allQueues) {
     const Attributes = { VisibilityTimeout: String(VISIBILITY_SECONDS[queue]) };
     await sqs().send(new SetQueueAttributesCommand({ QueueUrl: queueUrl(queue), Attributes }));
   }
 });
-afterAll(() => service.stop());
-beforeEach(async () => {
-  receiver = await startReceiver();
+beforeEach(() =>
   interceptSqs(async ({ command, input }, send) => {
     if (command !== "SendMessageBatchCommand") return send();
     const entries = input.Entries as { DelaySeconds: number }[];
@@ -40,12 +37,9 @@ beforeEach(async () => {
       ...input,
       Entries: entries.map((entry) => ({ ...entry, DelaySeconds: Math.min(MAX_DELAY_SECONDS, entry.DelaySeconds) })),
     });
-  });
-});
-afterEach(async () => {
-  restoreAws();
-  await receiver.close();
-});
+  }),
+);
+afterEach(restoreAws);
 
 /** The number of requests by delivery. */
 const requestCounts = () =>
@@ -100,9 +94,9 @@ test("an outage of DynamoDB of 30 minutes makes no dead letter, and all is deliv
   expect(await deadLetters()).toEqual([]);
 });
 
-test("60 events that are each published twice at once lead to one row and one request each", async () => {
+test("20 events that are each published twice at once lead to one row and one request each", async () => {
   const { webhook } = await givenWebhook({ url: receiver.url });
-  const events = Array.from({ length: 60 }, () => eventOf(webhook.project_id));
+  const events = Array.from({ length: 20 }, () => eventOf(webhook.project_id));
   await Promise.all(events.flatMap((event) => [publish(event), publish(event)]));
   await expectDelivered(webhook, events.length);
   // The second message of each finds that nothing is left to do.
