@@ -4,8 +4,8 @@ import {
   measureRevokedEverywhere,
   type Plan,
   resultOf,
-} from "../../../bench/revoked-everywhere.ts";
-import type { Report } from "../../../bench/verifier-process.ts";
+} from "../../bench/revoked-everywhere.ts";
+import type { Report } from "../../bench/verifier-process.ts";
 
 const plan: Plan = {
   processes: 2,
