@@ -5,7 +5,6 @@ import { enqueue } from "../deliveries/delivery-queue.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { createCertification } from "./certification.ts";
 import { toResponse } from "./certification-presenter.ts";
@@ -17,8 +16,7 @@ import * as certifications from "./certification-store.ts";
  */
 export const handler = defineEndpoint(endpoints.certifyWebhook, {
   async run({ params, actor, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     await chargeRequest(webhook.project_id, "certify", now);
     const certification = createCertification(webhook.id, now, randomBytes(16));
     const details = { certification_id: certification.id };

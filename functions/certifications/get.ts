@@ -1,6 +1,5 @@
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toResponse } from "./certification-presenter.ts";
 import * as certifications from "./certification-store.ts";
@@ -8,8 +7,7 @@ import * as certifications from "./certification-store.ts";
 /** Returns a certification, with its report when it has finished. */
 export const handler = defineEndpoint(endpoints.getCertification, {
   async run({ params, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     return ok(toResponse(await certifications.get(webhook.id, params.certification_id), now));
   },
 });

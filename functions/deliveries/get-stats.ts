@@ -1,7 +1,6 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { LATEST_ATTEMPT_SECONDS, statsOf, statsQuery, statsRange } from "./delivery-stats.ts";
 import { readForStats } from "./delivery-stats-store.ts";
@@ -10,8 +9,7 @@ import { readForStats } from "./delivery-stats-store.ts";
 export const handler = defineEndpoint(endpoints.getWebhookStats, {
   query: statsQuery,
   async run({ params, query, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     const range = statsRange(query.window, now);
     const eventsSince = new Date(range.since.getTime() - LATEST_ATTEMPT_SECONDS * 1000);
     const read = await meteredReads(params.project_id, now, (reads) => readForStats(reads, webhook.id, eventsSince));

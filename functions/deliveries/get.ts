@@ -1,7 +1,6 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toDetail } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
@@ -9,8 +8,7 @@ import * as deliveries from "./delivery-store.ts";
 /** Returns one delivery with its payload and attempts. */
 export const handler = defineEndpoint(endpoints.getDelivery, {
   async run({ params, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     const delivery = await meteredReads(params.project_id, now, (reads) =>
       deliveries.getMetered(reads, webhook.id, params.delivery_id),
     );

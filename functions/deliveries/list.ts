@@ -1,7 +1,6 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
@@ -11,8 +10,7 @@ import { listCursor, readListCursor } from "./list-cursor.ts";
 export const handler = defineEndpoint(endpoints.listDeliveries, {
   query: listQuery,
   async run({ params, query, requestUrl, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     const { filters, limit, cursor } = query;
     const listed = { scope: `webhook:${webhook.id}`, filters } as const;
     const position = cursor === undefined ? {} : readListCursor(cursor, listed);

@@ -3,7 +3,6 @@ import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
@@ -31,8 +30,7 @@ const MAX_DURATION_MS = 20_000;
 export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   input: recoverInput,
   async run({ params, input: { since, status, cursor }, actor, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }

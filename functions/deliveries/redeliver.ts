@@ -3,7 +3,6 @@ import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
 import { type Delivery, MAX_ATTEMPTS } from "./delivery.ts";
@@ -14,8 +13,7 @@ import { type PlaceKey, requested } from "./delivery-transitions.ts";
 /** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
 export const handler = defineEndpoint(endpoints.redeliver, {
   async run({ params, actor, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     // Also for an unknown delivery, which costs a read.
     await chargeRequest(webhook.project_id, "redeliver", now);
     const read = await deliveries.get(webhook.id, params.delivery_id);

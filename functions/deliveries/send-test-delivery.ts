@@ -4,7 +4,6 @@ import { recordRequest } from "../audit/audit-store.ts";
 import { sampleWebhookEvent } from "../deployments/sample-webhook-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter, enteringNew } from "./backlog.ts";
 import { createDelivery } from "./delivery.ts";
@@ -17,8 +16,7 @@ import { testDeliveryInput, testedEvent, toListItem } from "./delivery-presenter
 export const handler = defineEndpoint(endpoints.sendTestDelivery, {
   input: testDeliveryInput,
   async run({ params, input, actor, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    requireNotSuspended(webhook);
+    const webhook = await webhooks.getUnsuspended(params);
     const name = testedEvent(input, webhook);
     await chargeRequest(webhook.project_id, "test", now);
     const sample = { projectId: webhook.project_id, id: randomUUID(), now };

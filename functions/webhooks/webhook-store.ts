@@ -17,7 +17,7 @@ import { tableName } from "../platform/env.ts";
 import { ApiError, tooManyChanges } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
 import { failureState } from "./circuit-breaker.ts";
-import { projectSuspended } from "./suspension.ts";
+import { projectSuspended, requireNotSuspended } from "./suspension.ts";
 import {
   type DisabledReason,
   MAX_WEBHOOKS_PER_PROJECT,
@@ -121,6 +121,16 @@ export const webhookNotFound = (cause?: unknown) =>
 export async function get(projectId: string, id: string): Promise<Webhook> {
   const webhook = await find(projectId, id);
   if (!webhook) throw webhookNotFound();
+  return webhook;
+}
+
+/**
+ * Returns a webhook, for a request that sends or reads its deliveries. Strongly consistent.
+ * @throws ApiError `not_found` when the project has no webhook with this id, `project_suspended` while it is suspended
+ */
+export async function getUnsuspended(path: { project_id: string; webhook_id: string }): Promise<Webhook> {
+  const webhook = await get(path.project_id, path.webhook_id);
+  requireNotSuspended(webhook);
   return webhook;
 }
 
