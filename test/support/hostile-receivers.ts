@@ -6,10 +6,11 @@ import { closeAfterFile } from "./cleanup.ts";
 
 /* Receivers that break HTTP or overload their client, over raw sockets. */
 
-type Misbehavior = (socket: net.Socket, url: string) => void;
+/** What a receiver does with a connection when a request arrives. */
+export type Misbehavior = (socket: net.Socket, url: string) => void;
 
 const ok = "HTTP/1.1 200 OK\r\n";
-const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+export const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
 const responds =
   (response: string | Buffer): Misbehavior =>
@@ -17,7 +18,7 @@ const responds =
     socket.end(response);
 
 /** Writes as fast as the client reads, until the connection ends. */
-const floods =
+export const floods =
   (head: string, chunk: string | Buffer): Misbehavior =>
   (socket) => {
     const write = () => {
@@ -28,7 +29,8 @@ const floods =
     write();
   };
 
-const drips =
+/** Writes the chunk ten times a second, until the connection ends. */
+export const drips =
   (head: string, chunk: string): Misbehavior =>
   (socket) => {
     socket.write(head);

@@ -58,29 +58,35 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   const { body: example, required, status: successStatus } = row.example;
   const valid = JSON.stringify(example);
   const [firstField = ""] = Object.keys(example);
+  /** One parser reads all bodies: the first row gets every case, and the others the first one. */
+  const casesOf = <Case>(all: Case[]): Case[] => (row === rowsWithBody[0] ? all : all.slice(0, 1));
 
-  test.each([
-    ["white space", "  "],
-    ["text that is not JSON", "name=ci"],
-    ["truncated JSON", valid.slice(0, -1)],
-    ["JSON with trailing text", `${valid}{}`],
-    ["JSON with a trailing comma", valid.replace("}", ",}")],
-    ["JSON in single quotes", valid.replaceAll('"', "'")],
-    ["JSON with a comment", `${valid}// comment`],
-    ["a byte order mark", `\ufeff${valid}`],
-    ["NaN", "NaN"],
-  ])("returns 400 invalid_json for %s", async (_title, body) => {
+  test.each(
+    casesOf([
+      ["truncated JSON", valid.slice(0, -1)],
+      ["white space", "  "],
+      ["text that is not JSON", "name=ci"],
+      ["JSON with trailing text", `${valid}{}`],
+      ["JSON with a trailing comma", valid.replace("}", ",}")],
+      ["JSON in single quotes", valid.replaceAll('"', "'")],
+      ["JSON with a comment", `${valid}// comment`],
+      ["a byte order mark", `\ufeff${valid}`],
+      ["NaN", "NaN"],
+    ]),
+  )("returns 400 invalid_json for %s", async (_title, body) => {
     expect(codeOf(await post(row, body, "application/json"))).toEqual({ status: 400, code: "invalid_json" });
   });
 
-  test.each([
-    ["an array", `[${valid}]`],
-    ["null", "null"],
-    ["true", "true"],
-    ["a number", "1"],
-    ["a string", JSON.stringify(valid)],
-    ["arrays nested 30,000 deep", "[".repeat(30_000) + "]".repeat(30_000)],
-  ])("returns 400 validation_error for %s instead of an object", async (_title, body) => {
+  test.each(
+    casesOf([
+      ["an array", `[${valid}]`],
+      ["null", "null"],
+      ["true", "true"],
+      ["a number", "1"],
+      ["a string", JSON.stringify(valid)],
+      ["arrays nested 30,000 deep", "[".repeat(30_000) + "]".repeat(30_000)],
+    ]),
+  )("returns 400 validation_error for %s instead of an object", async (_title, body) => {
     const response = await post(row, body, "application/json");
     expect(codeOf(response)).toEqual({ status: 400, code: "validation_error" });
     const { details } = response.body.error;
@@ -101,7 +107,7 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     else expect(response.status).toBe(successStatus);
   });
 
-  test.each(["extra", "__proto__", "constructor", "toString", "", "user_id", "id"])(
+  test.each(casesOf(["extra", "__proto__", "constructor", "toString", "", "user_id", "id"]))(
     "returns 400 for the unknown field %j",
     async (name) => {
       const body = valid.replace("{", `{${JSON.stringify(name)}:{"isAdmin":true},`);
@@ -130,19 +136,20 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     expect(response.body.error.details).toEqual([{ path, message: expect.any(String) }]);
   });
 
-  test.each([undefined, "", "text/plain", "text/json", "application/jsonx", "application/x-www-form-urlencoded"])(
-    "returns 415 for the content type %j",
-    async (contentType) => {
-      expect(codeOf(await post(row, valid, contentType))).toEqual({ status: 415, code: "unsupported_media_type" });
-    },
-  );
+  test.each(
+    casesOf(["text/plain", undefined, "", "text/json", "application/jsonx", "application/x-www-form-urlencoded"]),
+  )("returns 415 for the content type %j", async (contentType) => {
+    expect(codeOf(await post(row, valid, contentType))).toEqual({ status: 415, code: "unsupported_media_type" });
+  });
 
-  test.each([
-    "application/json",
-    "APPLICATION/JSON",
-    "application/json; charset=utf-8",
-    "application/json;charset=UTF-8",
-  ])("accepts the content type %j", async (contentType) => {
+  test.each(
+    casesOf([
+      "application/json; charset=utf-8",
+      "application/json",
+      "APPLICATION/JSON",
+      "application/json;charset=UTF-8",
+    ]),
+  )("accepts the content type %j", async (contentType) => {
     expect((await post(row, valid, contentType)).status).toBe(successStatus);
   });
 

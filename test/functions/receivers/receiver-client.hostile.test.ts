@@ -4,12 +4,11 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 import { createReceiverClient, type Limits, type Outcome } from "../../../functions/receivers/receiver-client.ts";
+import { chunkOf, drips, floods, type Misbehavior } from "../../support/hostile-receivers.ts";
 
 /** Short enough for a test, long enough for a busy machine. */
 const limits: Limits = { deadlineMs: 400, maxResponseBytes: 64 * 1024, maxExcerptBytes: 1024 };
 const anyDuration = { durationMs: expect.any(Number) };
-
-type Misbehavior = (socket: net.Socket) => void;
 
 /**
  * Posts to a server that runs `misbehave` on the raw connection when the request arrives. Waits until the connection is
@@ -18,7 +17,7 @@ type Misbehavior = (socket: net.Socket) => void;
 async function postTo(misbehave: Misbehavior, within = limits): Promise<{ outcome: Outcome; bytesSent: number }> {
   const server = net.createServer((socket) => {
     socket.on("error", () => {});
-    socket.once("data", () => misbehave(socket));
+    socket.once("data", () => misbehave(socket, ""));
   });
   server.listen(0, "127.0.0.1");
   const connected = new Promise<net.Socket>((resolve) => server.once("connection", resolve));
@@ -45,27 +44,6 @@ const stopsAfter =
   (socket) =>
     socket.write(text);
 
-/** Writes the head once and the chunk without end, as fast as the client reads, until the connection is closed. */
-const floods =
-  (head: string, chunk: string): Misbehavior =>
-  (socket) => {
-    const write = () => {
-      while (!socket.destroyed && socket.write(chunk)) {}
-    };
-    socket.write(head);
-    socket.on("drain", write);
-    write();
-  };
-
-/** Writes the chunk every 20 ms without end. */
-const drips =
-  (head: string, chunk: string): Misbehavior =>
-  (socket) => {
-    socket.write(head);
-    const timer = setInterval(() => socket.write(chunk), 20);
-    socket.once("close", () => clearInterval(timer));
-  };
-
 const resetsAfter =
   (text: string): Misbehavior =>
   (socket) => {
@@ -75,7 +53,6 @@ const resetsAfter =
 const status = "HTTP/1.1 200 OK\r\n";
 const chunked = `${status}Transfer-Encoding: chunked\r\n\r\n`;
 const shortBody = `${status}Content-Length: 10\r\n\r\nabc`;
-const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
 describe("the request ends at the deadline", () => {
   test.each<[string, Misbehavior, Partial<Outcome>]>([

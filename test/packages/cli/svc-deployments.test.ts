@@ -45,6 +45,7 @@ async function publishStored(deployment_id: string, changes: object = {}): Promi
 test("svc deployments list and svc events list show the newest first, up to --limit", async () => {
   const [good, bad] = [randomUUID(), randomUUID()];
   await publishStored(good, { timestamp: "2026-11-20T00:00:00.000Z" });
+  await publishStored(bad, { timestamp: "2026-11-20T00:00:30.000Z" });
   await publishStored(good, { ...live, timestamp: "2026-11-20T00:01:00.000Z" });
   await publishStored(bad, { ...broken, timestamp: "2026-11-20T00:02:00.000Z" });
   const records = async (...args: string[]) => {
@@ -57,10 +58,10 @@ test("svc deployments list and svc events list show the newest first, up to --li
           .map((line) => JSON.parse(line));
   };
   expect(await records("deployments", "list")).toEqual([
-    { id: bad, state: "failed", updated_at: "2026-11-20T00:02:00.000Z", duration_ms: null },
+    { id: bad, state: "failed", updated_at: "2026-11-20T00:02:00.000Z", duration_ms: 90_000 },
     { id: good, state: "succeeded", updated_at: "2026-11-20T00:01:00.000Z", duration_ms: 60_000 },
   ]);
-  expect(await records("deployments", "list", "--limit", "1")).toMatchObject([{ id: bad }]);
+  expect(await records("deployments", "list", "--limit", "1")).toMatchObject([{ id: bad, duration_ms: 90_000 }]);
   expect(await records("events", "list", "--deployment", good)).toMatchObject([{ event: "deploy.succeeded" }, {}]);
   expect(await records("events", "list", "--limit", "1")).toMatchObject([{ event: "deploy.failed" }]);
   const { stdout } = await svcHere(["deployments", "list"], { env });
@@ -113,6 +114,7 @@ describe("svc deployments wait", () => {
     for (const [expected, ...args] of [
       [2, "wait", "0193"],
       [2, "wait", randomUUID(), "--timeout", "2"],
+      [2, "wait", randomUUID(), "--timeout", "25h"],
       [2, "watch", "--last", "101"],
       [4, "wait", randomUUID(), "--project", randomUUID()],
     ]) {

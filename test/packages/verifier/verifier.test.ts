@@ -308,6 +308,27 @@ describe("without the feed", () => {
     expect(errors[0]).toBeInstanceOf(VerificationUnavailableError);
   });
 
+  test("a read counts from when it was begun, however late its response is", async () => {
+    const { key } = await givenKey();
+    const { verifier, link, cached, verificationsOf } = givenVerifier();
+    await cached(key);
+    const held = Promise.withResolvers<void>();
+    let begunAt = Number.POSITIVE_INFINITY;
+    link.read = async (respond) => {
+      begunAt = performance.now();
+      const page = await respond();
+      await held.promise;
+      return page;
+    };
+    await eventually(() => expect(performance.now() - begunAt > 1_000).toBe(true));
+    link.read = outage;
+    const { ended } = link;
+    held.resolve();
+    await eventually(() => expect(link.ended).toBeGreaterThan(ended));
+    await immediate();
+    expect(await verificationsOf(() => verifier.verify(key))).toBe(1);
+  });
+
   test("and without verify, every verification is an error", async () => {
     const { key } = await givenKey();
     const { verifier, link, cached } = givenVerifier();
