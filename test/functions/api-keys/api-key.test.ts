@@ -5,6 +5,7 @@ import {
   createApiKey,
   endOf,
   hashApiKey,
+  importApiKey,
   isApiKey,
   isExpired,
   isLastUsedStale,
@@ -214,4 +215,14 @@ test.each([
   expect(() => parse(apiKeyInput(), { name })).toThrow(
     expect.objectContaining({ code: "validation_error", details: [{ path: "name", message }] }),
   );
+});
+
+test("an imported key was created until now, and expires later", () => {
+  const given = { hash: "00".repeat(32), user_id: "alice", name: "ci", key_prefix: "acme_1", permissions: undefined };
+  const later = new Date(now.getTime() + 1);
+  const key = importApiKey({ ...given, created_at: now, expires_at: later }, now, random);
+  expect([key.created_at, key.expires_at]).toEqual([now.toISOString(), later.toISOString()]);
+  const rejected = expect.objectContaining({ code: "validation_error" });
+  expect(() => importApiKey({ ...given, created_at: undefined, expires_at: now }, now, random)).toThrow(rejected);
+  expect(() => importApiKey({ ...given, created_at: later, expires_at: undefined }, now, random)).toThrow(rejected);
 });
