@@ -42,6 +42,7 @@ test.each<[string, object]>([
   ["deploy.succeeded over plain http", { ...succeeded, data: { url: "http://10.0.0.1:8080/x", status: "running" } }],
   ["a fraction of a second", { ...started, timestamp: "2026-01-02T03:04:05.123456789Z" }],
   ["+00:00 for UTC", { ...started, timestamp: "2026-01-02T03:04:05+00:00" }],
+  ["lowercase t and z, as RFC 3339 allows", { ...started, timestamp: "2026-01-02t03:04:05z" }],
 ])("accepts %s and returns a body with exactly the five fields in their order", (_, message) => {
   const { body, event } = read(message);
   expect(Object.keys(JSON.parse(body))).toEqual(["event", "project_id", "deployment_id", "timestamp", "data"]);
