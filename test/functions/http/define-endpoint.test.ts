@@ -175,6 +175,12 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   });
 });
 
+test("a base64-encoded body is UTF-8", async () => {
+  const body = Buffer.from(JSON.stringify({ name: "Schl\u00fcssel \u2713" })).toString("base64");
+  const created = await invoke(createKey, { body, isBase64Encoded: true });
+  expect(JSON.parse(created.body).data).toMatchObject({ name: "Schl\u00fcssel \u2713" });
+});
+
 /** Invokes a handler as API Gateway does after the authorizer. */
 async function invoke(
   handler: typeof createKey,
