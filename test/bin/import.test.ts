@@ -135,6 +135,8 @@ describe("members", () => {
       stdout: "2005 rows: 2004 added, 1 changed, 0 removed, 0 unchanged\n",
     });
     expect(await projectsOf(userId)).toMatchObject([{ id: projects[1], role: "viewer" }]);
+    // A page that covers projects of the other one would remove their members.
+    expect((await sync(all)).stdout).toContain("2005 rows: 0 added, 0 changed, 0 removed, 2005 unchanged\n");
     const ofTwo = all.filter(({ project_id }) => project_id !== projects[1]);
     const refused = await sync(ofTwo, "--apply");
     expect(refused).toMatchObject({ code: 1, stdout: "1504 rows: 0 added, 0 changed, 0 removed, 0 unchanged\n" });
