@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { jest } from "@jest/globals";
+import { batchesOf } from "../../bin/import/read-rows.ts";
 import { demoUser } from "../../bin/local/demo-user.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { closeAfterFile } from "../support/cleanup.ts";
@@ -167,6 +168,15 @@ describe("members", () => {
     ...Array.from({ length: 2_000 }, () => memberOf(second)),
     memberOf(third),
   ];
+  test("are divided into pages that end with a project, and say which projects they cover", async () => {
+    const pages: [rows: number, after?: string, until?: string][] = [];
+    for await (const { rows, after, until } of batchesOf(fileOf(page), true)) pages.push([rows.length, after, until]);
+    expect(pages).toEqual([
+      [2_001, undefined, second],
+      [1, second, undefined],
+    ]);
+  });
+
   test.each([
     ["out of order", [...page, memberOf(first)], "line 2003: The members must be in the order of project_id."],
     ["without a project", [...page, { user_id: "alice" }], "line 2003: It has no project_id that is a UUID."],
