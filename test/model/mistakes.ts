@@ -136,7 +136,7 @@ export const mistakes: Mistake[] = [
     from: 'if (effect === "overtaken") {',
     to: 'if (effect === "overtaken" && row === undefined) {',
     within: LONG,
-    seed: 15_344,
+    seed: 41_518,
   },
   {
     name: "an attempt is recorded twice",
