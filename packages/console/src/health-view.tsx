@@ -138,7 +138,7 @@ function Statistics({ stats }: { stats: WebhookStats }) {
             <Table caption={<caption>By error</caption>} columns={["Error", "Attempts"]}>
               {by_error.map(({ error_code, attempts }) => (
                 <tr key={error_code}>
-                  <td>
+                  <td class="breaks">
                     <code>{error_code}</code> <span class="fine">{deliveryErrorMeanings[error_code]}</span>
                   </td>
                   <td data-label="attempts">{attempts.toLocaleString()}</td>
