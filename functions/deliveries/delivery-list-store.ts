@@ -207,6 +207,9 @@ interface ScannedPage {
   lastId?: string | undefined;
 }
 
+/** The most rows of a page. */
+export const SCANNED_ROWS = 500;
+
 /**
  * Yields pages of the deliveries with one of these statuses whose event is not before `since`, oldest first. Leaves out
  * test deliveries.
@@ -219,7 +222,7 @@ export async function* findByStatus(
   const first = firstIdAt(since.getTime());
   const start = after !== undefined && after >= first ? when`id > ${after}` : when`id >= ${first}`;
   const pages = paginateQuery(
-    { client: dynamo(), pageSize: 500 },
+    { client: dynamo(), pageSize: SCANNED_ROWS },
     {
       TableName: tableName("deliveries"),
       ConsistentRead: true,

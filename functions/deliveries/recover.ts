@@ -7,13 +7,13 @@ import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
 import type { DeliveryStatus } from "./delivery.ts";
-import { findByStatus, type ScanRange } from "./delivery-list-store.ts";
+import { findByStatus, SCANNED_ROWS, type ScanRange } from "./delivery-list-store.ts";
 import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
 import { type PlaceKey, requested } from "./delivery-transitions.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
 
 /**
- * Upper bounds for one call, checked after each page of at most 500 rows. The duration is well below the 29 s timeout of
+ * Upper bounds for one call, checked after each page: a call never sends more, and reads at most a page more. The duration is well below the 29 s timeout of
  * API Gateway. The rows and read units bound what a call costs that finds nothing: 12 calls a minute are 1,200 units a second.
  */
 const MAX_DELIVERIES = 10_000;
@@ -69,7 +69,7 @@ async function sendAgain(
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;
-    const isAtBound = count >= MAX_DELIVERIES || isReadUp || Date.now() > endsAt;
+    const isAtBound = count > MAX_DELIVERIES - SCANNED_ROWS || isReadUp || Date.now() > endsAt;
     if (isAtBound && page.lastId !== undefined) return { count, stoppedAt: page.lastId };
   }
   return { count };

@@ -201,9 +201,11 @@ describe("many rows to recover", () => {
       expect(idIn(result)).toBe(idOf(9_999));
     });
 
-    test("that have changed since they were read do not count", async () => {
-      await fakeRows(10_001, [8_500, 8_501, 9_999]);
-      expect(await recoverFrom()).toEqual({ count: 9_998, complete: true, next_cursor: null });
+    test("that have changed since they were read do not count, and no call sends more than 10,000", async () => {
+      await fakeRows(10_300, [8_500, 8_501, 9_999]);
+      const first = await recoverFrom();
+      expect(first).toMatchObject({ count: 9_997, complete: false });
+      expect(await recoverFrom(first.next_cursor)).toEqual({ count: 300, complete: true, next_cursor: null });
     });
 
     test("are complete after exactly 10,000 deliveries", async () => {
