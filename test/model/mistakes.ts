@@ -121,6 +121,7 @@ export const mistakes: Mistake[] = [
     file: "attempts/work.ts",
     from: "if (!visit.isUnrecorded) return await",
     to: "return await",
+    seed: 27_505,
     within: LONG,
   },
   {

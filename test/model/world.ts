@@ -18,6 +18,8 @@ import type { Product } from "./product.ts";
 /** Longest call to AWS with the repeats of the SDK; deadline of a request to a receiver; lifetime of an invocation. */
 export const [CALL, REQUEST, LIFE] = [9, 15, 60];
 const VISIBILITY = 360;
+/** How long the outcome of a request that could not be recorded is delayed in its queue, and the line is kept meanwhile. */
+const [UNRECORDED_DELAY, LINE_PAUSE] = [15, 60];
 /** Two clocks differ by less than this. */
 const CLOCKS = 3;
 const START = Date.parse("2026-01-01T00:00:00Z");
@@ -435,17 +437,19 @@ export class World {
     if (!webhook) throw new Violation("a request without a webhook that was read");
     const { requested_at: ask, trigger } = (known?.item ?? {}) as Partial<Delivery>;
     this.#noteIf((known ?? process.read.get("no row"))?.url !== url, `${delivery} is requested at an earlier URL`);
-    // The outcome of a carried request may wait in its queue for longer than the row of a duplicate event waits.
-    const isUnrecorded = this.messages.some(
+    // The outcome of a carried request may wait in its queue for longer than the row of a duplicate event waits; that of
+    // another request for longer than its line.
+    const unrecorded = this.messages.find(
       ({ body, isDeleted }) => !isDeleted && body.includes('"unrecorded"') && body.includes(delivery),
     );
+    const isLate = unrecorded !== undefined && unrecorded.at + LINE_PAUSE - UNRECORDED_DELAY - CLOCKS < this.t;
     const same = this.sent.filter(
       (one) =>
         one.delivery === delivery &&
         one.ask === ask &&
         /flying|ok/.test(one.state) &&
         !one.isExcused &&
-        !(isUnrecorded && one.process.kind === "first"),
+        !(unrecorded && (isLate || one.process.kind === "first")),
     );
     this.#noteIf(same.length > 0 && !this.doubled.has(delivery), `${delivery} is requested again`);
     const isDone = row?.status === "succeeded" && row.requested_at === ask;
