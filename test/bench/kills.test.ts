@@ -8,7 +8,7 @@ const plan: Plan = {
   maxUpMs: 600,
   responseMs: 20,
   publishPauseMs: 200,
-  maxQuietMs: 60_000,
+  maxQuietMs: 150_000,
 };
 
 test("no event is lost when the service is killed three times while it delivers", async () => {
