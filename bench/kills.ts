@@ -146,7 +146,10 @@ interface Measured {
   logged: Log;
 }
 
-/** Requests that one process has in flight to one webhook (functions/attempts/slots.ts). */
+/**
+ * Requests that may be in flight when a process is killed, each of which is sent again. A local run has at most seven in
+ * flight for one project, and starts more while their outcomes are recorded.
+ */
 const MAX_IN_FLIGHT = 10;
 
 /** @throws Error when an event was lost, was not published, or is missing in the log */

@@ -9,7 +9,10 @@ import { startEngines } from "./receivers.ts";
 import type { Sent } from "./sender.ts";
 import { prepare, seedWakeUps } from "./units.ts";
 
-/* Measures the memory of the sender over many deliveries, and the rate of the sweep over many overdue wake-ups: as many as fit into the time. */
+/*
+ * Measures the memory of the sender over many deliveries, and the rate of the sweep over many overdue wake-ups: as many as fit
+ * into the time.
+ */
 
 const full = {
   /** How long the sender runs, and how often its memory is measured in that time. */

@@ -199,7 +199,10 @@ export function simulate(scenario: Scenario): Outcome {
     }
   }
 
-  /** One worker per webhook sends what waits in its line: one at a time to a receiver that fails until it accepts one, otherwise several. */
+  /**
+   * One worker per webhook sends what waits in its line: one at a time to a receiver that fails until it accepts one, otherwise
+   * several.
+   */
   function visit(webhook: SlowWebhook, done: () => void): void {
     const until = timeline.now + VISIT_MS;
     let inFlight = 0;

@@ -12,7 +12,8 @@ import { StartError } from "../local/start-error.ts";
 import { build } from "./build.ts";
 
 /*
- * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. A finding of cdk-nag that lib/nag-suppressions.ts does not acknowledge fails the synthesis.
+ * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. A finding of cdk-nag that
+ * lib/nag-suppressions.ts does not acknowledge fails the synthesis.
  */
 
 const bundles = join(import.meta.dirname, "../..", "dist");

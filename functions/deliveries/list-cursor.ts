@@ -6,8 +6,9 @@ import { invalidField } from "../schema/input.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
 /*
- * The cursor of a list of deliveries, also of those that a recovery looks at: the id after which the next page begins, a digest of what is listed, and, after a page
- * of a project that large rows have cut short, how far each of its webhooks was read. Clients must not rely on what it contains.
+ * The cursor of a list of deliveries, also of those that a recovery looks at: the id after which the next page begins, a
+ * digest of what is listed, and, after a page of a project that large rows have cut short, how far each of its webhooks was
+ * read. Clients must not rely on what it contains.
  */
 
 /** The bytes of a cursor in base64url: an id and a digest, and two ids for each of up to 20 webhooks. */

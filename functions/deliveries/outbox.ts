@@ -1,18 +1,18 @@
 import type { Delivery } from "./delivery.ts";
-import { handOver, type PlannedDelivery } from "./plan-delivery.ts";
+import { dispatch, type PlannedDelivery } from "./plan-delivery.ts";
 
 /** Upper bound on how long an event with slow reads or writes delays the messages of the other events. */
 const MAX_DELAY_MS = 1_000;
 
 /**
- * Hands over the deliveries of all events of a batch together: one message costs as much as ten, and deliveries that wait
+ * Dispatches the deliveries of all events of a batch together: one message costs as much as ten, and deliveries that wait
  * for the same webhook share a write. Does so as soon as all events have added theirs, or after a second.
  */
 export class Outbox {
   #missing: number;
   #planned: PlannedDelivery[] = [];
-  /** Resolves when what is added by then is handed over, with what is lost. */
-  #handedOver = Promise.withResolvers<Map<Delivery, unknown>>();
+  /** Resolves when what is added by then is dispatched, with what is lost. */
+  #dispatched = Promise.withResolvers<Map<Delivery, unknown>>();
   readonly #timer: NodeJS.Timeout;
 
   /** @param events number of events that will each call `add` or `skip` once */
@@ -29,7 +29,7 @@ export class Outbox {
   async add(planning: Promise<PlannedDelivery[]>): Promise<void> {
     const [result] = await Promise.allSettled([planning]);
     if (result.status === "fulfilled") this.#planned.push(...result.value);
-    const { promise } = this.#handedOver;
+    const { promise } = this.#dispatched;
     this.skip();
     if (result.status === "rejected") throw result.reason;
     const lost = await promise;
@@ -44,7 +44,7 @@ export class Outbox {
 
   #flush(): void {
     if (this.#missing <= 0) clearInterval(this.#timer);
-    this.#handedOver.resolve(handOver(this.#planned.splice(0)).then(({ lost }) => lost));
-    this.#handedOver = Promise.withResolvers();
+    this.#dispatched.resolve(dispatch(this.#planned.splice(0)).then(({ lost }) => lost));
+    this.#dispatched = Promise.withResolvers();
   }
 }

@@ -17,12 +17,12 @@ export interface PlannedDelivery extends NewWaiting {
 }
 
 /**
- * Whether an event was handed to the senders before:
- * - `no`: it was not.
+ * Whether the deliveries of an event were dispatched before:
+ * - `no`: they were not.
  * - `perhaps`: a message may exist that carries the delivery.
  * - `never`: no message carries it, because its row comes first each time. A row that exists is from a call before.
  */
-type HandedOver = "no" | "perhaps" | "never";
+type Dispatched = "no" | "perhaps" | "never";
 
 /** Returns whether a message may carry the first attempt: the receiver is not known to be slow or down. */
 export const isHealthy = (webhook: Webhook, now: Date): boolean =>
@@ -36,15 +36,15 @@ export async function planDelivery(
   event: WebhookEvent,
   webhook: Webhook,
   receivedAt: Date,
-  handedOver: HandedOver,
+  dispatched: Dispatched,
 ): Promise<PlannedDelivery> {
   const now = new Date();
   const delivery = createDelivery(event, webhook, now, receivedAt);
-  const isCarried = handedOver === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
+  const isCarried = dispatched === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
   // SQS may accept a message although the call fails.
-  const due = isCarried || handedOver === "perhaps" ? afterDuplicate(now) : now;
+  const due = isCarried || dispatched === "perhaps" ? afterDuplicate(now) : now;
   // Most duplicates arrive when the row exists: a read instead of four writes.
-  const row = handedOver === "no" ? undefined : await deliveries.find(webhook.id, delivery.id);
+  const row = dispatched === "no" ? undefined : await deliveries.find(webhook.id, delivery.id);
   if (row) return { kind: "known", webhook, delivery: row, due };
   if (holdsDeliveries(webhook)) return { kind: "held", webhook, delivery, due };
   return { kind: isCarried ? "carried" : "waits", webhook, delivery, due };
@@ -57,7 +57,7 @@ const PARALLEL_HOLDS = 25;
  * Enqueues the deliveries that messages are to carry, and stores all others that have no row. What SQS does not accept waits.
  * @returns the number of new rows, and the deliveries that are neither in the queue nor in the table, with the error
  */
-export async function handOver(
+export async function dispatch(
   planned: readonly PlannedDelivery[],
 ): Promise<{ stored: number; lost: Map<Delivery, unknown> }> {
   const ofKind = (kind: PlannedDelivery["kind"]) => planned.filter((each) => each.kind === kind);
@@ -73,12 +73,12 @@ export async function handOver(
 }
 
 /**
- * Stores planned deliveries as `handOver` does.
+ * Stores planned deliveries as `dispatch` does.
  * @returns the number of new rows
  * @throws the first error, after all calls have ended
  */
 export async function store(planned: readonly PlannedDelivery[]): Promise<number> {
-  const { stored, lost } = await handOver(planned);
+  const { stored, lost } = await dispatch(planned);
   for (const error of lost.values()) throw error;
   return stored;
 }

@@ -13,8 +13,9 @@ import { type PlaceKey, requested } from "./delivery-transitions.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
 
 /**
- * Upper bounds for one call, checked after each page: a call never sends more, and reads at most a page more. The duration is well below the 29 s timeout of
- * API Gateway. The rows and read units bound what a call costs that finds nothing: 12 calls a minute are 1,200 units a second.
+ * Upper bounds for one call, checked after each page: a call never sends more, and reads at most a page more. The duration is
+ * well below the 29 s timeout of API Gateway. The rows and read units bound what a call costs that finds nothing: 12 calls a
+ * minute are 1,200 units a second.
  */
 const MAX_DELIVERIES = 10_000;
 const MAX_ROWS_READ = 25_000;

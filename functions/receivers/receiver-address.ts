@@ -42,7 +42,7 @@ export function parseCidrs(texts: string[]): Cidr[] {
 
 /**
  * Returns whether an IPv6 address is in 2000::/3, the only space that is routed globally so far. Addresses that embed an IPv4
- * address are outside of it, or in special ranges of it. The check compares bits because parsing the range would take time of a
+ * address are outside of it, or in special ranges of it. The check compares bits because parsing the range would slow down a
  * cold start.
  */
 const isGlobalIpv6 = ({ parts: [first = 0] }: ipaddr.IPv6): boolean => first >> 13 === 0b001;

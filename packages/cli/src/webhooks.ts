@@ -125,6 +125,7 @@ export function addWebhooks(program: SvcCommand): void {
     .option("--disable", "stop sending; new events are held")
     .addOption(modeOption("shadow: log deliveries with their signatures, and do not send them"))
     .addHelpText("after", filterHelp)
+    // Rejects options that contradict each other before a request looks for the webhook.
     .hook("preAction", (command) => void changesOf(command.opts()))
     .onWebhook(async ({ api, webhook, json, ...options }: WebhookCall & UpdateOptions) =>
       printWebhook(await api.updateWebhook(webhook, changesOf(options)), json),

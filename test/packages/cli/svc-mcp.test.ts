@@ -257,8 +257,8 @@ describe("a server with fewer tools", () => {
 
   test("has the tools for which a scoped key has the permissions", async () => {
     const limits = { permissions: ["webhooks:read", "deliveries:read"], project_ids: [projectId] };
-    const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
-    const client = await connectHere({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: narrow.key });
+    const scoped = (await api.post("/v1/api-keys", { name: "scoped", ...limits })).body.data;
+    const client = await connectHere({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: scoped.key });
     expect(await namesOf(client)).toEqual(
       readTools.filter((name) => !/^(deployment_status|list_projects)$/.test(name)),
     );
