@@ -1,5 +1,3 @@
-import type * as esbuild from "esbuild";
-
 /** Upper bound on a minified bundle in KB of 1,024 bytes, which Lambda reads, parses and keeps in memory at a cold start. */
 const DEFAULT_BUDGET_KB = 260;
 const budgetsKb: Record<string, number> = {
@@ -12,46 +10,24 @@ const budgetsKb: Record<string, number> = {
   "deliveries/send-test-delivery": 264,
 };
 
-const LISTED_INPUTS = 6;
-
 /** @param file path below `functions/` @returns KB */
 export const budgetOf = (file: string): number => budgetsKb[file] ?? DEFAULT_BUDGET_KB;
 
 /**
  * Checks the size of each bundle.
- * @param outputs by the function's path below `functions/`, what esbuild reports about its bundle
- * @throws Error with a line for each bundle over its budget: its size, its budget and its largest packages
+ * @param outputs by the function's path below `functions/`
+ * @throws Error with a line for each bundle over its budget: its size and its budget
  */
-export function checkBudgets(outputs: Map<string, Output>, budgetKbOf = budgetOf): void {
+export function checkBudgets(outputs: Map<string, { bytes: number }>, budgetKbOf = budgetOf): void {
   const problems = [...outputs]
     .filter(([file, { bytes }]) => bytes > budgetKbOf(file) * 1024)
     .map(
-      ([file, output]) =>
-        `The bundle of ${file} has ${kb(output.bytes)}, but its budget is ${budgetKbOf(file)} KB. Largest parts: ${heaviest(output)}.`,
+      ([file, { bytes }]) =>
+        `The bundle of ${file} has ${(bytes / 1024).toFixed(1)} KB, but its budget is ${budgetKbOf(file)} KB.`,
     );
-  if (problems.length > 0) throw new Error(problems.join("\n"));
-}
-
-type Output = Pick<esbuild.Metafile["outputs"][string], "bytes" | "inputs">;
-
-const kb = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
-
-/** Lists the largest packages and folders of a bundle with their sizes. */
-export function heaviest({ inputs }: Output): string {
-  const bytesOf: Record<string, number> = {};
-  for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
-    const owner = ownerOf(path);
-    bytesOf[owner] = (bytesOf[owner] ?? 0) + bytesInOutput;
+  if (problems.length > 0) {
+    throw new Error(
+      `${problems.join("\n")}\nmeta.json beside the bundles lists their parts (https://esbuild.github.io/analyze/).`,
+    );
   }
-  const sorted = Object.entries(bytesOf).sort(([, one], [, other]) => other - one);
-  return sorted
-    .slice(0, LISTED_INPUTS)
-    .map(([owner, bytes]) => `${owner} ${kb(bytes)}`)
-    .join(", ");
-}
-
-/** Returns the package of a file, or the folder of one of our own files. */
-function ownerOf(path: string): string {
-  const inPackage = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1];
-  return inPackage ?? path.split("/").slice(0, 2).join("/");
 }
