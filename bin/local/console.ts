@@ -8,15 +8,14 @@ import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/console-headers.ts";
 import type { PageFile } from "../../packages/console/build.ts";
-import { homePage } from "./home-page.ts";
 import { readBody } from "./read-body.ts";
 import { sendEvent as sendToQueue } from "./send-event.ts";
 import type { LocalSettings } from "./settings.ts";
 import { scriptCommand } from "./shell-commands.ts";
 
 /*
- * The pages of a local run, on the port of the API: the home page, the console, and the endpoint by which the console sends
- * a deployment event. None of this is deployed: on AWS the console is served from a bucket.
+ * The console of a local run, on the port of the API, and the endpoint by which it sends a deployment event. None of this is
+ * deployed: on AWS the console is served from a bucket.
  */
 
 /** Responds to requests for pages. Returns false, without a response, for a request to the API. */
@@ -24,14 +23,8 @@ export type ServePages = (request: http.IncomingMessage, response: http.ServerRe
 
 const CONSOLE = "/console/";
 
-/**
- * Serves the console below `/console/` and the home page at `/`. The console is bundled at the first request for it.
- * @param allowedCidrs value of WEBHOOK_ALLOW_CIDRS
- */
-export function consolePages(
-  settings: Pick<LocalSettings, "dataDir" | "isSecretGiven">,
-  allowedCidrs: string[],
-): ServePages {
+/** Serves the console below `/console/`, to which a browser at `/` is redirected. It is bundled at the first request for it. */
+export function consolePages(settings: Pick<LocalSettings, "dataDir" | "isSecretGiven">): ServePages {
   const config = JSON.stringify({ apiUrl: "", isLocal: true, signInCommand: scriptCommand("console", "", settings) });
   let files: Promise<Map<string, Uint8Array>> | undefined;
 
@@ -57,14 +50,6 @@ export function consolePages(
       return sendEvent(request);
     }
     if (!isRead) throw notAllowed("GET, HEAD");
-    if (path === "/") {
-      const headers = { "Cache-Control": pageCacheControl, "Content-Type": pageTypes.html ?? "" };
-      return {
-        status: 200,
-        headers,
-        body: homePage(`http://127.0.0.1:${request.socket.localPort}`, settings, allowedCidrs),
-      };
-    }
     if (!path.startsWith(CONSOLE)) return { status: 302, headers: { Location: CONSOLE }, body: "" };
     return serveFile(path.slice(CONSOLE.length), request);
   }
@@ -88,7 +73,7 @@ interface PageResponse {
   body: string | Uint8Array;
 }
 
-/** At `/` a browser gets a page, and an API client gets the API's error. */
+/** At `/` a browser is redirected, and an API client gets the API's error. */
 function isPage(path: string, { method, headers }: http.IncomingMessage): boolean {
   const isBrowser = (method === "GET" || method === "HEAD") && (headers.accept ?? "").includes("text/html");
   return path === "/console" || path.startsWith(CONSOLE) || (path === "/" && isBrowser);

@@ -56,7 +56,7 @@ export async function startService(
   protectFiles(dataDir);
   setFunctionDefaults(settings);
   // The gateway starts first, so that a port in use stops the start before anything is changed.
-  const server = await createGateway(load, consolePages(settings, functionSettings.webhookAllowCidrs()));
+  const server = await createGateway(load, consolePages(settings));
   const baseUrl = await listen(server, settings.port);
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
