@@ -10,7 +10,6 @@ const stateAfter = {
 
 /** `unknown`: after an event that a later version of the API has added. */
 export type DeploymentState = (typeof stateAfter)[EventName] | "unknown";
-export const deploymentStates: readonly DeploymentState[] = [...new Set(Object.values(stateAfter)), "unknown"];
 
 /** Returns the state of a deployment after an event. */
 export const stateAfterEvent = ({ event }: Pick<DeploymentEvent, "event">): DeploymentState =>

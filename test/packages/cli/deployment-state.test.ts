@@ -2,7 +2,7 @@ import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import { exitCodeAfter } from "../../../packages/cli/src/wait-for-deployment.ts";
 import type { Client, EventName } from "../../../packages/client/src/client.ts";
-import { deploymentStates, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
+import { stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 
 /** As a later version of the service may send. */
 const addedEvent = "deploy.cancelled" as EventName;
@@ -16,7 +16,7 @@ test.each<[EventName, string, number | undefined]>([
   expect([stateAfterEvent({ event }), exitCodeAfter({ event })]).toEqual([state, exitCode]);
 });
 
-test.each([...eventNames, addedEvent])("deployment_status accepts the state after %s", async (event) => {
+test.each([...eventNames, addedEvent])("deployment_status returns the state after %s", async (event) => {
   const tool = tools.find(({ name }) => name === "deployment_status");
   const api = {
     async *eachEvent() {
@@ -25,6 +25,5 @@ test.each([...eventNames, addedEvent])("deployment_status accepts the state afte
   };
   const project = "0193d301-0000-7000-8000-000000000001";
   const result = await tool?.run(api as unknown as Client, { project }, () => true);
-  expect(tool?.output.parse(result?.structured)).toMatchObject({ status: stateAfterEvent({ event }) });
-  expect(deploymentStates).toContain(result?.structured.status);
+  expect(result?.structured).toMatchObject({ status: stateAfterEvent({ event }) });
 });

@@ -170,10 +170,9 @@ test("describes each tool, its input and its effects", async () => {
   expect(tools.find(({ name }) => name === "create_webhook")?.description).toMatch(
     /^Can leak data to an outside address/,
   );
-  for (const { description = "", inputSchema, outputSchema, annotations, title } of tools) {
+  for (const { description = "", inputSchema, annotations, title } of tools) {
     expect(title).toBeTruthy();
     expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false });
-    expect(outputSchema?.type).toBe("object");
     if (annotations?.readOnlyHint) expect(description).toContain("Changes nothing");
     if (annotations?.destructiveHint) expect(description).toMatch(/^Destructive, cannot be undone/);
   }

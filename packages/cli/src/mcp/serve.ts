@@ -69,8 +69,8 @@ function createServer(api: Client, { project }: Session, offered: Tool[], leftOu
   );
   const isOffered = (name: string) => offered.some((tool) => tool.name === name);
   for (const tool of offered) {
-    const { name, title, description, annotations, input, output } = tool;
-    const config = { title, description, annotations, inputSchema: input, outputSchema: output };
+    const { name, title, description, annotations, input } = tool;
+    const config = { title, description, annotations, inputSchema: input };
     server.registerTool(name, config, (args) => callTool(tool, api, withDefault(args, project), isOffered));
   }
   return server;

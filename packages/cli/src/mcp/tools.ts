@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import type { Attempt, Client, DeliveryWithAttempts, Permission } from "../../../client/src/client.ts";
-import { byTime, deploymentStates, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
+import { byTime, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
 import { deliveryStatuses, webhookEventNames } from "../../../client/src/values.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, findScope, findWebhook, newestDeliveries, webhooksOf } from "../find.ts";
@@ -31,7 +31,6 @@ export interface Tool<Input extends z.ZodType = z.ZodType> {
   /** The permissions that its calls need. Finding a project by name needs `projects:read` too. */
   needs: readonly Permission[];
   input: Input;
-  output: z.ZodObject;
   run(api: Client, input: z.output<Input>, isOffered: IsOffered): Promise<ToolResult>;
 }
 
@@ -53,34 +52,6 @@ const project = z
 const webhookId = z.uuid().describe("Id of a webhook, from list_webhooks.");
 const deliveryId = z.uuid().describe("Id of a delivery, from list_deliveries.");
 
-const webhookRecord = z.looseObject({
-  id: z.string(),
-  project_id: z.string(),
-  events: z.array(z.string()),
-  created_at: z.string(),
-});
-const attemptResult = z.looseObject({
-  at: z.string(),
-  duration_ms: z.number(),
-  status_code: z.number().nullable(),
-  error_code: z.string().nullable(),
-  fix: z.string().nullable(),
-});
-const deliveryRecord = z.looseObject({
-  id: z.string(),
-  webhook_id: z.string(),
-  event: z.string(),
-  deployment_id: z.nullable(z.string()),
-  status: z.string(),
-  test: z.boolean(),
-  created_at: z.string(),
-  next_attempt_at: z.string().nullable(),
-  attempt_count: z.number(),
-  last_attempt: attemptResult.nullable(),
-});
-const attemptRecord = z.looseObject({ ...attemptResult.shape, number: z.number(), trigger: z.string() });
-const untrusted = z.looseObject({ notice: z.string() }).describe(UNTRUSTED_NOTICE);
-
 export const tools: Tool[] = [
   tool({
     name: "list_projects",
@@ -90,10 +61,6 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["projects:read"],
     input: z.strictObject({}),
-    output: z.object({
-      projects: z.array(z.looseObject({ id: z.string(), role: z.string(), created_at: z.string() })),
-      untrusted,
-    }),
     run: async (api) => projectsView(await api.listProjects()),
   }),
   tool({
@@ -104,7 +71,6 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["webhooks:read"],
     input: z.strictObject({ project }),
-    output: z.object({ webhooks: z.array(webhookRecord), untrusted }),
     run: async (api, input) => webhooksView(await api.listWebhooks(await findProject(api, input.project))),
   }),
   tool({
@@ -126,7 +92,6 @@ export const tools: Tool[] = [
           'Only deployment events whose data has one of the values in each field: {"environment":["production"],"branch":["main","release/*"]}. Default: all.',
         ),
     }),
-    output: z.object({ webhook: webhookRecord.extend({ secret: z.string() }), untrusted }),
     run: async (api, input) => {
       const webhook = await api.createWebhook(await findProject(api, input.project), {
         url: input.url,
@@ -145,7 +110,6 @@ export const tools: Tool[] = [
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     needs: ["webhooks:write"],
     input: z.strictObject({ project, webhook_id: webhookId }),
-    output: z.object({ deleted: z.string() }),
     run: async (api, input) => {
       await api.deleteWebhook({ projectId: await findProject(api, input.project), webhookId: input.webhook_id });
       return { structured: { deleted: input.webhook_id } };
@@ -164,7 +128,6 @@ export const tools: Tool[] = [
       status: z.enum(deliveryStatuses).optional().describe("Only deliveries with this status."),
       limit: z.int().min(1).max(100).default(20).describe("Maximum number of deliveries, up to 100."),
     }),
-    output: z.object({ deliveries: z.array(deliveryRecord) }),
     run: async (api, { project, webhook_id, status, limit }) => {
       const scope = await findScope(api, await findProject(api, project), webhook_id);
       const list = await newestDeliveries(api, scope, { ...(status && { status }), limit });
@@ -179,7 +142,6 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["webhooks:read", "deliveries:read"],
     input: z.strictObject({ project, delivery_id: deliveryId }),
-    output: z.object({ delivery: deliveryRecord, attempts: z.array(attemptRecord), untrusted }),
     run: async (api, input) => {
       const { delivery } = await deliveryOf(api, input.project, input.delivery_id);
       const { text, ...structured } = deliveryResult(delivery);
@@ -194,7 +156,6 @@ export const tools: Tool[] = [
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     needs: ["webhooks:read", "deliveries:read", "deliveries:write"],
     input: z.strictObject({ project, delivery_id: deliveryId }),
-    output: z.object({ delivery: deliveryRecord }),
     run: async (api, input) => {
       const { webhook } = await deliveryOf(api, input.project, input.delivery_id);
       return { structured: { delivery: deliveryView(await api.redeliver(webhook, input.delivery_id)) } };
@@ -212,7 +173,6 @@ export const tools: Tool[] = [
       webhook_id: webhookId,
       event: z.enum(webhookEventNames).optional().describe("Default: the first event that the webhook receives."),
     }),
-    output: z.object({ delivery: deliveryRecord }),
     run: async (api, { project, webhook_id, event }) => {
       const webhook = { projectId: await findProject(api, project), webhookId: webhook_id };
       return { structured: { delivery: deliveryView(await api.sendTestDelivery(webhook, event && { event })) } };
@@ -226,13 +186,6 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["webhooks:read", "deliveries:read"],
     input: z.strictObject({ project, delivery_id: deliveryId.optional() }),
-    output: z.object({
-      explanation: z.string(),
-      next_step: z.string(),
-      delivery: deliveryRecord,
-      attempts: z.array(attemptRecord),
-      untrusted,
-    }),
     run: async (api, input, isOffered) => {
       const id = input.delivery_id ?? (await newestFailedId(api, input.project));
       const { delivery, webhook } = await deliveryOf(api, input.project, id);
@@ -252,14 +205,6 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["webhooks:read", "deliveries:read"],
     input: z.strictObject({ project, webhook_id: webhookId.optional() }),
-    output: z.object({
-      state: z.string(),
-      explanation: z.string(),
-      next_step: z.string(),
-      webhook: webhookRecord,
-      newest_failure: z.looseObject({ delivery: deliveryRecord, attempts: z.array(attemptRecord) }).nullable(),
-      untrusted,
-    }),
     run: async (api, input, isOffered) => explainWebhook(api, input.project, input.webhook_id, isOffered),
   }),
   tool({
@@ -270,12 +215,6 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["events:read"],
     input: z.strictObject({ project, deployment_id: z.uuid().optional().describe("Id of a deployment.") }),
-    output: z.object({
-      deployment_id: z.string(),
-      status: z.enum(deploymentStates),
-      events: z.array(z.looseObject({ id: z.string(), event: z.string(), timestamp: z.string() })),
-      untrusted,
-    }),
     run: async (api, input) => deploymentStatus(api, await findProject(api, input.project), input.deployment_id),
   }),
   tool({
@@ -286,9 +225,6 @@ export const tools: Tool[] = [
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     needs: ["deliveries:read", "deliveries:write"],
     input: z.strictObject({ project, webhook_id: webhookId }),
-    output: z.object({
-      certification: z.looseObject({ id: z.string(), status: z.string(), passed: z.boolean().nullable() }),
-    }),
     run: async (api, input) => {
       const webhook = { projectId: await findProject(api, input.project), webhookId: input.webhook_id };
       const { id } = await api.certifyWebhook(webhook);
