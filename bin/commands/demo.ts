@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
+import { type Client, createClient } from "../../packages/client/src/client.ts";
 import { type VerifyWebhookOptions, verifyWebhook } from "../../packages/client/src/verify-webhook.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { runCiDemo } from "../local/demo-ci.ts";
-import { call, heading, show, step, verdict } from "../local/demo-page.ts";
+import { heading, rejectionOf, show, step, verdict } from "../local/demo-page.ts";
 import { startReceiver } from "../local/demo-receiver.ts";
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
@@ -88,45 +89,48 @@ async function serviceForDemo(): Promise<DemoService> {
 
 async function runDemo(service: DemoService): Promise<void> {
   const receiver = await startReceiver();
-  const created: string[] = [];
+  const user = createClient(service);
+  const cleanUps: (() => Promise<void>)[] = [];
   try {
-    await showSteps(service, receiver, created);
+    await showSteps(service, user, receiver, cleanUps);
   } finally {
     // After a failure too.
     receiver.close();
-    for (const path of created.reverse()) await call(service.baseUrl, service.token, "DELETE", path).catch(() => {});
+    for (const cleanUp of cleanUps.reverse()) await cleanUp().catch(() => {});
   }
 }
 
 type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** @param created receives the path of each resource that a step creates */
+/** @param cleanUps receives a deletion for each resource that a step creates */
 async function showSteps(
-  { baseUrl, eventsQueueUrl, token }: DemoService,
+  { baseUrl, eventsQueueUrl }: DemoService,
+  user: Client,
   receiver: Receiver,
-  created: string[],
+  cleanUps: (() => Promise<void>)[],
 ): Promise<void> {
-  const webhooksPath = `/v1/projects/${demoUser.projectId}/webhooks`;
+  const { projectId } = demoUser;
   heading("API keys and deployment webhooks, start to finish");
 
   step("A user creates an API key", "POST /v1/api-keys");
-  const key = await call(baseUrl, token, "POST", "/v1/api-keys", { name: "demo" });
-  created.push(`/v1/api-keys/${key.data.id}`);
-  show(`${key.data.key.slice(0, 20)}…  shown only once; the service stores its SHA-256`);
+  const { id: keyId, key } = await user.createApiKey({ name: "demo" });
+  cleanUps.push(() => user.deleteApiKey(keyId));
+  show(`${key.slice(0, 20)}…  shown only once; the service stores its SHA-256`);
 
   step("A CI job lists its projects with the key", "GET /v1/projects");
-  const projects = await call(baseUrl, key.data.key, "GET", "/v1/projects");
-  for (const { name, role } of projects.data) show(`${name} (${role})`);
+  const job = createClient({ baseUrl, token: key });
+  for (const { name, role } of await job.listProjects()) show(`${name} (${role})`);
 
-  step("The CI job creates a webhook", `POST ${webhooksPath}`);
-  const input = { url: receiver.url, events: ["deploy.succeeded"] };
-  const webhook = await call(baseUrl, key.data.key, "POST", webhooksPath, input);
-  created.push(`${webhooksPath}/${webhook.data.id}`);
-  show(`${webhook.data.url} receives ${webhook.data.events.join(", ")}`);
+  step("The CI job creates a webhook", `POST /v1/projects/${projectId}/webhooks`);
+  const { id, url, events, secret } = await job.createWebhook(projectId, {
+    url: receiver.url,
+    events: ["deploy.succeeded"],
+  });
+  cleanUps.push(() => user.deleteWebhook({ projectId, webhookId: id }));
+  show(`${url} receives ${events.join(", ")}`);
 
   step("The pipeline reports a deployment", "SQS deployment-events");
-  const deployment = { projectId: demoUser.projectId, deploymentId: randomUUID(), now: new Date() };
-  const event = sampleEvent("deploy.succeeded", deployment);
+  const event = sampleEvent("deploy.succeeded", { projectId, deploymentId: randomUUID(), now: new Date() });
   await sendEvent(eventsQueueUrl, event);
   const sentAt = performance.now();
   show(`deployment ${event.deployment_id}`);
@@ -134,14 +138,14 @@ async function showSteps(
   step("The receiver gets the delivery and verifies its signatures", `POST ${receiver.url}`);
   const delivery = await receiver.next();
   show(`after ${Math.round(performance.now() - sentAt)} ms: ${delivery.body}`);
-  const signed = { ...delivery, secret: webhook.data.secret };
+  const signed = { ...delivery, secret };
   show(`X-Service-Signature ${await signatureVerdict({ ...signed, scheme: "body" })}`);
   show(`webhook-signature   ${await signatureVerdict(signed)}  (Standard Webhooks)`);
 
-  step("The user revokes the key", `DELETE /v1/api-keys/${key.data.id}`);
-  await call(baseUrl, token, "DELETE", `/v1/api-keys/${key.data.id}`);
-  const rejected = await call(baseUrl, key.data.key, "GET", "/v1/projects");
-  show(`the next request with it is rejected: ${rejected.error.code}`);
+  step("The user revokes the key", `DELETE /v1/api-keys/${keyId}`);
+  await user.deleteApiKey(keyId);
+  const { code } = await rejectionOf(job.listProjects());
+  show(`the next request with it is rejected: ${code}`);
 }
 
 /** Verifies a delivery as every receiver should. */

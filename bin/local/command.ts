@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { ApiError, SettingError } from "../../functions/platform/errors.ts";
 import { printableText } from "../../packages/cli/src/terminal.ts";
+import { ApiError as ClientApiError, NetworkError } from "../../packages/client/src/errors.ts";
 import { StartError } from "./start-error.ts";
 
 /** The arguments of a program do not match its usage. */
@@ -61,7 +62,8 @@ export async function command<const Accepted extends Options>(
     const text = await run(values, words);
     if (text !== undefined) console.log(printableText(text));
   } catch (error) {
-    const isCallersError = [StartError, SettingError, ApiError, UsageError].some((type) => error instanceof type);
+    const ofCaller = [StartError, SettingError, ApiError, ClientApiError, NetworkError, UsageError];
+    const isCallersError = ofCaller.some((type) => error instanceof type);
     if (!isCallersError) throw error;
     const isWrongUse = error instanceof UsageError;
     const usage = isWrongUse ? `\nUsage: ${usageOf(program)}\nOptions and settings: ${program.name} -- --help` : "";

@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { logSink } from "../../functions/platform/log.ts";
+import { createClient } from "../../packages/client/src/client.ts";
+import type { ErrorCode } from "../../packages/client/src/errors.ts";
 import { type DemoIssuer, demoJob, startDemoIssuer } from "./demo-issuer.ts";
-import { call, heading, request, show, step, verdict } from "./demo-page.ts";
+import { heading, rejectionOf, show, step, verdict } from "./demo-page.ts";
 import { demoUser, seedDemoUser } from "./demo-user.ts";
 import { mintToken } from "./mint-token.ts";
 import type { LocalSettings } from "./settings.ts";
@@ -33,70 +35,63 @@ export async function runCiDemo(settings: LocalSettings): Promise<void> {
 }
 
 async function showSteps(baseUrl: string, adminToken: string, issuer: DemoIssuer): Promise<void> {
-  const project = `/v1/projects/${demoUser.projectId}`;
-  const trusts = `${project}/trusted-workflows`;
-  const webhooks = `${project}/webhooks`;
+  const { projectId } = demoUser;
+  const trusts = `/v1/projects/${projectId}/trusted-workflows`;
+  const webhooks = `/v1/projects/${projectId}/webhooks`;
+  const admin = createClient({ baseUrl, token: adminToken });
   const tokenOf = (claims: object) => issuer.sign({ aud: AUDIENCE, ...demoJob, ...claims });
+  const jobWith = (claims: object) => createClient({ baseUrl, token: tokenOf(claims) });
   heading("A CI job without a stored key, start to finish");
 
   step("An admin trusts the workflows of a repository on its main branch", `POST ${trusts}`);
-  const permissions = ["webhooks:read", "webhooks:write"];
-  const input = { issuer: "ci", repository_id: demoJob.repository_id, ref: demoJob.ref, permissions };
-  const trust = (await call(baseUrl, adminToken, "POST", trusts, input)).data;
-  show(`repository ${trust.repository_id} of ${trust.issuer}, ${trust.ref}: ${trust.permissions.join(", ")}`);
+  const { repository_id, ref } = demoJob;
+  const trust = await admin.createTrustedWorkflow(projectId, {
+    ...{ issuer: "ci", repository_id, ref },
+    permissions: ["webhooks:read", "webhooks:write"],
+  });
+  show(`repository ${repository_id} of ${trust.issuer}, ${ref}: ${trust.permissions.join(", ")}`);
 
   step("A job on main gets a token from its CI system", `${issuer.url}, valid for five minutes`);
-  const token = tokenOf({});
+  const job = jobWith({});
   show(JSON.stringify({ aud: AUDIENCE, ...demoJob }));
   show("nothing is stored: no secret in the repository, and none here");
 
   step("The job creates a webhook with it", `POST ${webhooks}`);
   const lines: Record<string, unknown>[] = [];
   logSink.write = (_level, line) => void lines.push(line);
-  const webhook = await call(baseUrl, token, "POST", webhooks, {
+  const { id, url, events } = await job.createWebhook(projectId, {
     url: "https://pr-7.preview.example.com/hooks",
     events: ["deploy.succeeded"],
   });
   logSink.write = () => {};
-  const { user_id, repository, ref, run_id } = lines.find(({ message }) => message === "request") ?? {};
-  show(`${webhook.data.url} receives ${webhook.data.events.join(", ")}`);
-  show(`the log names ${user_id}, ${repository}, ${ref}, run ${run_id}`);
+  const logged = lines.find(({ message }) => message === "request") ?? {};
+  show(`${url} receives ${events.join(", ")}`);
+  show(`the log names ${logged.user_id}, ${logged.repository}, ${logged.ref}, run ${logged.run_id}`);
 
   step("The service shows what the token may do", "GET /v1/api-keys/current");
-  const { data: current } = await call(baseUrl, token, "GET", "/v1/api-keys/current");
-  show(`${current.type} in ${current.project_ids.length} project: ${current.permissions.join(", ")}`);
+  const { type, project_ids, permissions } = await job.getCurrentCredential();
+  show(`${type} in ${project_ids?.length} project: ${permissions?.join(", ")}`);
 
   step("Everything else is refused", "401, 403, 404");
-  const refused = async (
-    what: string,
-    credential: string,
-    method: string,
-    path: string,
-    expected: string,
-    body?: object,
-  ) => {
-    const { status, json } = await request(baseUrl, credential, method, path, body);
-    const actual = json?.error?.code ?? String(status);
-    show(`${verdict(actual === expected, `${status} ${actual}`, `${status} ${actual}`).padEnd(40)}  ${what}`);
+  const refused = async (what: string, expected: ErrorCode, request: Promise<unknown>) => {
+    const { status, code } = await rejectionOf(request);
+    show(`${verdict(code === expected, `${status} ${code}`, `${status} ${code}`).padEnd(40)}  ${what}`);
   };
-  const otherRepository = tokenOf({ repository_id: "4242" });
-  const pullRequest = tokenOf({ ref: "refs/pull/7/merge" });
-  const otherService = tokenOf({ aud: "https://other.example.com" });
-  await refused("another repository of the same name", otherRepository, "GET", webhooks, "workflow_not_trusted");
-  await refused("a pull request of this repository", pullRequest, "GET", webhooks, "workflow_not_trusted");
-  await refused("a token for another service", otherService, "GET", webhooks, "invalid_token");
-  await refused("another project", token, "GET", `/v1/projects/${randomUUID()}/webhooks`, "not_found");
-  const webhookPath = `${webhooks}/${webhook.data.id}`;
+  const otherRepository = jobWith({ repository_id: "4242" });
+  const pullRequest = jobWith({ ref: "refs/pull/7/merge" });
+  const otherService = jobWith({ aud: "https://other.example.com" });
+  await refused("another repository of the same name", "workflow_not_trusted", otherRepository.listWebhooks(projectId));
+  await refused("a pull request of this repository", "workflow_not_trusted", pullRequest.listWebhooks(projectId));
+  await refused("a token for another service", "invalid_token", otherService.listWebhooks(projectId));
+  await refused("another project", "not_found", job.listWebhooks(randomUUID()));
   await refused(
     "a permission that it was not given",
-    token,
-    "GET",
-    `${webhookPath}/deliveries`,
     "insufficient_permission",
+    job.listDeliveries({ projectId, webhookId: id }),
   );
-  await refused("an API key for later", token, "POST", "/v1/api-keys", "session_required", { name: "kept" });
+  await refused("an API key for later", "session_required", job.createApiKey({ name: "kept" }));
 
   step("The admin ends the trust", `DELETE ${trusts}/${trust.id}`);
-  await call(baseUrl, adminToken, "DELETE", `${trusts}/${trust.id}`);
-  await refused("the next request with the same token", token, "GET", webhooks, "workflow_not_trusted");
+  await admin.deleteTrustedWorkflow(projectId, trust.id);
+  await refused("the next request with the same token", "workflow_not_trusted", job.listWebhooks(projectId));
 }

@@ -1,8 +1,9 @@
 import { styleText } from "node:util";
 import { printableText } from "../../packages/cli/src/terminal.ts";
+import { ApiError } from "../../packages/client/src/errors.ts";
 import { StartError } from "./start-error.ts";
 
-/* How the demos show their steps, and how they call the API. */
+/* How the demos show their steps. */
 
 export function heading(text: string): void {
   console.log(`\n${style("bold", text)}`);
@@ -29,29 +30,12 @@ export function style(name: "bold" | "dim" | "green" | "red", text: string): str
   return styleText(name, text, { stream: process.stdout });
 }
 
-/** @throws StartError for an error response with another status than 401 */
-// biome-ignore lint/suspicious/noExplicitAny: the response is printed, not computed with
-export async function call(baseUrl: string, token: string, method: string, path: string, body?: object): Promise<any> {
-  const { status, json } = await request(baseUrl, token, method, path, body);
-  if (status >= 400 && status !== 401) {
-    throw new StartError(`${method} ${path} was rejected with ${status}: ${json.error.message}`);
-  }
-  return json;
-}
-
-export async function request(
-  baseUrl: string,
-  token: string,
-  method: string,
-  path: string,
-  body?: object,
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-): Promise<{ status: number; json: any }> {
-  const response = await fetch(`${baseUrl}${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${token}`, ...(body && { "Content-Type": "application/json" }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const json = response.status === 204 ? undefined : JSON.parse(await response.text());
-  return { status: response.status, json };
+/** Returns the error with which the API rejects a request. @throws StartError when it accepts the request */
+export async function rejectionOf(request: Promise<unknown>): Promise<ApiError> {
+  const error: unknown = await request.then(
+    () => new StartError("The API accepted a request that it must reject."),
+    (rejection: unknown) => rejection,
+  );
+  if (error instanceof ApiError) return error;
+  throw error;
 }

@@ -232,6 +232,12 @@ test("demo starts its own service when none is running, and prints how to start 
   expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
 });
 
+test("demo prints the error of the API when it is rejected", async () => {
+  const other = { ...settings, JWT_SECRET: "another secret than that of the running service" };
+  const { code, stderr } = await commandHere("demo", [], other);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "The JWT is not signed by the identity provider.\n" });
+});
+
 test("demo ci shows a job without a key, and that everything else is refused, beside a running service", async () => {
   const { code, stdout, stderr } = await runCommand("demo", ["ci"], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
