@@ -81,3 +81,53 @@ export const certificationCheckMeanings = {
   cut_body: "a request with half of the body, and the signatures of the complete body",
   response_time: "the time of the slowest response",
 };
+export const samplePayloads = {
+  "deploy.started": {
+    event: "deploy.started",
+    project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
+    deployment_id: "01a1fc46-ece3-7780-8d57-7780ceee9ecd",
+    timestamp: "2026-11-21T04:04:29.027Z",
+    data: {},
+  },
+  "deploy.succeeded": {
+    event: "deploy.succeeded",
+    project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
+    deployment_id: "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
+    timestamp: "2026-11-21T04:04:29.027Z",
+    data: { url: "https://demo.example.com", status: "running" },
+  },
+  "deploy.failed": {
+    event: "deploy.failed",
+    project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
+    deployment_id: "01a1fc46-ece3-7243-8d74-eb1a6e81b28c",
+    timestamp: "2026-11-21T04:04:29.027Z",
+    data: { reason: "health check timed out" },
+  },
+  "webhook.failing": {
+    event: "webhook.failing",
+    project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
+    deployment_id: null,
+    timestamp: "2026-11-21T04:04:29.027Z",
+    data: {
+      webhook_id: "01a1fc46-ece3-7041-a6b8-beacdb749213",
+      host: "example.com",
+      failing_since: "2026-11-21T03:34:29.027Z",
+      status_code: 500,
+      error_code: "http_status",
+    },
+  },
+  "webhook.disabled": {
+    event: "webhook.disabled",
+    project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
+    deployment_id: null,
+    timestamp: "2026-11-21T04:04:29.027Z",
+    data: {
+      webhook_id: "01a1fc46-ece3-7041-a6b8-beacdb749213",
+      host: "example.com",
+      failing_since: "2026-11-21T03:34:29.027Z",
+      status_code: 500,
+      error_code: "http_status",
+      reason: "failing",
+    },
+  },
+};

@@ -4,15 +4,8 @@ import { sha256 } from "./verify/hashes.ts";
 
 /* Verifies the deliveries that a receiver gets, with Web Crypto, so that it runs in Node, browsers and edge runtimes. */
 
-type Schemas = components["schemas"];
-
 /** The body of a delivery: `data` has the type of its `event`. `deployment_id` of an event about a webhook is null. */
-export type WebhookPayload =
-  | Schemas["DeployStarted"]
-  | Schemas["DeploySucceeded"]
-  | Schemas["DeployFailed"]
-  | Schemas["WebhookFailing"]
-  | Schemas["WebhookDisabled"];
+export type WebhookPayload = components["schemas"]["DeliveryWithAttempts"]["payload"];
 
 export interface VerifiedWebhook {
   /**

@@ -1,5 +1,6 @@
 import { type Client, createClient } from "../../client/src/client.ts";
 import { NetworkError } from "../../client/src/errors.ts";
+import { parseExactly } from "../../client/src/exact-json.ts";
 
 /** A longer `Retry-After` is shown as an error, with its time. */
 const MAX_WAIT_SECONDS = 60;
@@ -42,18 +43,4 @@ export async function fetchWithoutCookies(input: RequestInfo | URL, init: Reques
     if (init.signal?.aborted) throw cause;
     throw new NetworkError(navigator.onLine ? "Could not reach the service." : "This device is offline.", { cause });
   }
-}
-
-interface RawJson {
-  rawJSON?: (text: string) => unknown;
-}
-
-/** Parses JSON and keeps the digits of its numbers, if the browser can: 9007199254740993 does not become …992. */
-function parseExactly(text: string): unknown {
-  const { rawJSON } = JSON as RawJson;
-  const exact = (_key: string, value: unknown, context?: { source?: string }) =>
-    typeof value === "number" && rawJSON && context?.source !== undefined && String(value) !== context.source
-      ? rawJSON(context.source)
-      : value;
-  return JSON.parse(text, exact);
 }

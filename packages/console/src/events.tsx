@@ -5,6 +5,7 @@ import {
   type DeploymentStep,
   deploymentsOf,
   mergeEvents,
+  stateAfterEvent,
 } from "../../client/src/deployment-timeline.ts";
 import { detailOf } from "../../client/src/event-detail.ts";
 import { type EventFilters, eventFiltersOf } from "./address-filters.ts";
@@ -14,7 +15,7 @@ import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "./rout
 import { approximate, elapsed } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { deploymentTones, eventTones } from "./vocabulary.ts";
+import { deploymentTones } from "./vocabulary.ts";
 
 const PAGE_SIZE = 100;
 const FOLLOW_INTERVAL_MS = 5_000;
@@ -150,7 +151,7 @@ function StepItem({ event, sincePreviousMs }: DeploymentStep) {
   const detail = detailOf(event);
   const delayMs = Date.parse(event.received_at) - Date.parse(event.timestamp);
   return (
-    <li class={eventTones[event.event] ?? "neutral"}>
+    <li class={deploymentTones[stateAfterEvent(event)]}>
       <details>
         <summary>
           <code>{event.event}</code> <Time at={event.timestamp} />

@@ -1,4 +1,4 @@
-import type { Attempt, Delivery, DeliveryStatus, EventName, Project, Webhook } from "../../client/src/client.ts";
+import type { Attempt, Delivery, DeliveryStatus, Project, Webhook } from "../../client/src/client.ts";
 import type { DeploymentState } from "../../client/src/deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
@@ -13,12 +13,6 @@ export const statusTones = {
   cancelled: "neutral",
   shadowed: "neutral",
 } satisfies Record<DeliveryStatus, Tone>;
-
-export const eventTones = {
-  "deploy.started": "warning",
-  "deploy.succeeded": "good",
-  "deploy.failed": "bad",
-} satisfies Record<EventName, Tone>;
 
 export const deploymentTones = {
   running: "warning",

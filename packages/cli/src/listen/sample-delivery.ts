@@ -1,42 +1,20 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { WebhookEventName } from "../../../client/src/client.ts";
+import { samplePayloads } from "../../../client/src/values.ts";
 import type { LocalDelivery } from "./signed-delivery.ts";
-
-/** The data of the service's own samples. */
-const sampleData: Record<WebhookEventName, (now: Date) => object> = {
-  "deploy.started": () => ({}),
-  "deploy.succeeded": () => ({ url: "https://demo.example.com", status: "running" }),
-  "deploy.failed": () => ({ reason: "health check timed out" }),
-  "webhook.failing": aboutWebhook,
-  "webhook.disabled": (now) => ({ ...aboutWebhook(now), reason: "failing" }),
-};
-
-function aboutWebhook(now: Date): object {
-  return {
-    webhook_id: randomUUID(),
-    host: "example.com",
-    failing_since: new Date(now.getTime() - 1_800_000).toISOString(),
-    status_code: 500,
-    error_code: "http_status",
-  };
-}
 
 /**
  * Creates a test delivery of a sample event, with a new id that begins with its time.
- * @param data of the event; absent = that of the service's sample
+ * @param data of the event; absent = that of the service's example
  */
-export function sampleDelivery(
-  event: WebhookEventName,
-  projectId: string,
-  now: Date,
-  data: object = sampleData[event](now),
-): LocalDelivery {
+export function sampleDelivery(event: WebhookEventName, projectId: string, now: Date, data?: object): LocalDelivery {
+  const example = samplePayloads[event];
   const payload = {
-    event,
+    ...example,
     project_id: projectId,
-    deployment_id: event.startsWith("deploy.") ? randomUUID() : null,
+    deployment_id: example.deployment_id && randomUUID(),
     timestamp: now.toISOString(),
-    data: { ...data, test: true },
+    data: { ...(data ?? example.data), test: true },
   };
   return { id: newDeliveryId(now), event, test: true, body: Buffer.from(JSON.stringify(payload)) };
 }
