@@ -27,6 +27,8 @@ interface TailOptions {
   labels: Map<string, string>;
   /** Stops the tail. */
   signal: AbortSignal;
+  /** Waits before a poll, in milliseconds. Default: until then, or until the signal is aborted. */
+  pause?: (ms: number) => Promise<void>;
 }
 
 /**
@@ -35,7 +37,7 @@ interface TailOptions {
  * @throws ApiError when a retry cannot help: the credential was rejected, or all webhooks were deleted
  */
 export async function tail(api: Client, webhooks: WebhookRef[], options: TailOptions): Promise<void> {
-  const { last, signal } = options;
+  const { last, signal, pause = (ms) => sleep(ms, undefined, { signal }) } = options;
   const polls = new Map(webhooks.map((webhook) => [webhook, createPoll(api, webhook)]));
   /** Continues with the other webhooks when one was deleted. */
   const dropIfDeleted = (webhook: WebhookRef, error: unknown): Change[] => {
@@ -44,24 +46,32 @@ export async function tail(api: Client, webhooks: WebhookRef[], options: TailOpt
     note(`The webhook ${webhook.webhookId} was deleted.`);
     return [];
   };
+  /** Changes that are not printed yet. No later poll returns them again. */
+  const unprinted: Change[] = [];
+  /** @returns why a webhook could not be read; undefined = all were read */
   const pollAll = async () => {
-    const changes = await Promise.all(
+    const results = await Promise.allSettled(
       [...polls].map(([webhook, poll]) => poll().catch((error) => dropIfDeleted(webhook, error))),
     );
-    return changes.flat().sort(byId);
+    for (const result of results) if (result.status === "fulfilled") unprinted.push(...result.value);
+    return results.find((result) => result.status === "rejected");
   };
   let intervalMs = MIN_INTERVAL_MS;
   let isFirst = true;
   let isUnavailable = false;
   for (;;) {
     try {
-      const changes = await pollAll();
-      if (isUnavailable) note("The service is available again.");
-      isUnavailable = false;
-      intervalMs = changes.length > 0 ? MIN_INTERVAL_MS : Math.min(intervalMs * 1.3, MAX_IDLE_INTERVAL_MS);
+      const failure = await pollAll();
+      // The first lines are the latest of all webhooks.
+      if (failure && isFirst) throw failure.reason;
+      const changes = unprinted.splice(0).sort(byId);
       // slice(-0) would return all.
       const shown = isFirst ? changes.slice(Math.max(changes.length - last, 0)) : changes;
       for (const change of shown) await printChange(api, change, options);
+      if (failure) throw failure.reason;
+      if (isUnavailable) note("The service is available again.");
+      isUnavailable = false;
+      intervalMs = changes.length > 0 ? MIN_INTERVAL_MS : Math.min(intervalMs * 1.3, MAX_IDLE_INTERVAL_MS);
       if (isFirst) {
         note(`Following ${webhooks.length} ${webhooks.length === 1 ? "webhook" : "webhooks"}. Press Ctrl-C to stop.`);
       }
@@ -72,7 +82,7 @@ export async function tail(api: Client, webhooks: WebhookRef[], options: TailOpt
       isUnavailable = true;
       intervalMs = Math.min(intervalMs * 2, MAX_OUTAGE_INTERVAL_MS);
     }
-    await sleep(intervalMs, undefined, { signal });
+    await pause(intervalMs);
   }
 }
 

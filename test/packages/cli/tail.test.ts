@@ -1,16 +1,21 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { jest } from "@jest/globals";
 import { tail } from "../../../packages/cli/src/tail.ts";
-import type { Client, Delivery } from "../../../packages/client/src/client.ts";
+import type { Client, Delivery, WebhookRef } from "../../../packages/client/src/client.ts";
+import { NetworkError } from "../../../packages/client/src/errors.ts";
 import { eventually } from "../../support/eventually.ts";
 
 /* `tail` with more deliveries than one page, against a stub of the client. */
 
-const webhook = { projectId: "p-1", webhookId: "w-1" };
+const [webhook, other] = ["w-1", "w-2"].map((webhookId) => ({ projectId: "p-1", webhookId })) as [
+  WebhookRef,
+  WebhookRef,
+];
 const idOf = (number: number) => `d-${String(number).padStart(4, "0")}`;
-const newDelivery = (number: number, status: Delivery["status"]): Delivery => ({
+const newDelivery = (number: number, status: Delivery["status"], { webhookId } = webhook): Delivery => ({
   id: idOf(number),
-  webhook_id: webhook.webhookId,
+  webhook_id: webhookId,
   event: "deploy.started",
   deployment_id: "x",
   status,
@@ -24,13 +29,17 @@ const newDelivery = (number: number, status: Delivery["status"]): Delivery => ({
 
 /** Oldest first. */
 let deliveries: Delivery[];
+/** Whether the second webhook cannot be read. */
+let isDown: boolean;
 let printed: string[];
 let lookups: string[];
+/** In seconds. */
+let pauses: number[];
 let stop: AbortController;
 let ended: Promise<unknown>;
 
 beforeEach(() => {
-  [deliveries, printed, lookups, stop] = [[], [], [], new AbortController()];
+  [deliveries, isDown, printed, lookups, pauses, stop] = [[], false, [], [], [], new AbortController()];
   jest.spyOn(process.stderr, "write").mockReturnValue(true);
   jest.spyOn(process.stdout, "write").mockImplementation((text) => {
     const { id, status } = JSON.parse(String(text));
@@ -46,10 +55,12 @@ afterEach(async () => {
 
 function start(last: number, json = true): void {
   const api = {
-    listDeliveries: async (_webhook: unknown, { limit = 20, cursor = "0" }: { limit?: number; cursor?: string }) => {
+    listDeliveries: async ({ webhookId }: WebhookRef, { limit = 20, cursor = "0" }) => {
+      if (isDown && webhookId === other.webhookId) throw new NetworkError("Gone.");
       const end = Number(cursor) + limit;
-      const items = deliveries.toReversed().slice(Number(cursor), end);
-      return end < deliveries.length ? { items, nextCursor: String(end) } : { items };
+      const all = deliveries.filter(({ webhook_id }) => webhook_id === webhookId);
+      const items = all.toReversed().slice(Number(cursor), end);
+      return end < all.length ? { items, nextCursor: String(end) } : { items };
     },
     getDelivery: async (_webhook: unknown, id: string) => {
       lookups.push(id);
@@ -57,7 +68,12 @@ function start(last: number, json = true): void {
     },
   } as unknown as Client;
   const labels = new Map([[webhook.webhookId, "Chat"]]);
-  ended = tail(api, [webhook], { last, json, labels, signal: stop.signal }).catch((error) => error);
+  const { signal } = stop;
+  const pause = async (ms: number) => {
+    pauses.push(ms / 1000);
+    await sleep(5, undefined, { signal });
+  };
+  ended = tail(api, [webhook, other], { last, json, labels, signal, pause }).catch((error) => error);
 }
 
 test("without --json, a line has the time of the last attempt, or of the delivery, and names the webhook", async () => {
@@ -79,6 +95,33 @@ test("without --json, a line has the time of the last attempt, or of the deliver
     ["2026-11-21T12:00:00.000Z", "pending", "deploy.started", "Chat"],
     ["2026-11-21T12:34:56.000Z", "succeeded", "deploy.started", "Chat"],
   ]);
+});
+
+test("prints the changes of a webhook once while another cannot be read, and those of both in their order", async () => {
+  isDown = true;
+  deliveries = [newDelivery(0, "succeeded"), newDelivery(1, "succeeded", other), newDelivery(2, "succeeded")];
+  start(3);
+  await eventually(() => expect(process.stderr.write).toHaveBeenCalledWith("Gone. Retrying.\n"));
+  isDown = false;
+  await eventually(() => expect(printed).toEqual([0, 1, 2].map((number) => `${idOf(number)} succeeded`)));
+  isDown = true;
+  deliveries.push(newDelivery(3, "succeeded"), newDelivery(4, "succeeded", other));
+  await eventually(() => expect(printed.slice(3)).toEqual(["d-0003 succeeded"]));
+  isDown = false;
+  await eventually(() => expect(printed.slice(4)).toEqual(["d-0004 succeeded"]));
+});
+
+test("polls each second, while nothing happens up to every 10 s, and during an outage up to every 30 s", async () => {
+  start(0);
+  await eventually(() => expect(pauses).toContain(10));
+  expect(pauses.slice(0, 3)).toEqual([1.3, 1.69, expect.closeTo(2.197)]);
+  isDown = true;
+  await eventually(() => expect(pauses).toContain(30));
+  isDown = false;
+  deliveries.push(newDelivery(0, "succeeded"));
+  await eventually(() => expect(pauses).toContain(1));
+  const changes = pauses.filter((each, index) => each !== pauses[index - 1]);
+  expect(changes.slice(changes.indexOf(10)).slice(0, 4)).toEqual([10, 20, 30, 1]);
 });
 
 test("prints all new deliveries of a poll, over several pages", async () => {
