@@ -37,7 +37,8 @@ export function ResendDialog({ projectId, deliveries, onClose, onSent }: ResendD
 
   const resend = useAction(async (client) => {
     const failed = [...failures];
-    for (let rest = left; rest.length > 0 && !isClosed.current; ) {
+    let rest = left;
+    while (rest.length > 0 && !isClosed.current) {
       const [delivery, ...others] = rest;
       if (!delivery) break;
       try {
@@ -50,11 +51,11 @@ export function ResendDialog({ projectId, deliveries, onClose, onSent }: ResendD
       rest = others;
       setLeft(others);
     }
-    const count = deliveries.length - failed.length;
+    const count = deliveries.length - rest.length - failed.length;
     if (count > 0) onSent();
     if (failed.length > 0) return;
     announce(count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`);
-    onClose();
+    if (!isClosed.current) onClose();
   });
 
   function close(): void {

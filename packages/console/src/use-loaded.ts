@@ -56,6 +56,8 @@ export function useLoaded<Data>(
         setState((last) => ({ ...(last.key === key ? last : { key }), error: error as Error }));
         if (isTransient(error)) nextMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - 1));
       }
+      // Another run, which a retry has started, may have planned the next one.
+      clearTimeout(timer);
       if (nextMs !== undefined && !unmounted.signal.aborted) timer = setTimeout(tick, nextMs);
     }
 

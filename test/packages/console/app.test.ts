@@ -193,12 +193,14 @@ describe("a failed load", () => {
     const waits = times.slice(1).map((time, index) => Math.round((time - (times[index] ?? 0)) / 1000));
     expect(waits.slice(0, 6)).toEqual([2, 4, 8, 16, 30, 30]);
     const before = times.length;
-    browser.window.dispatchEvent(new Event("online"));
+    for (const _ of [1, 2]) browser.window.dispatchEvent(new Event("online"));
     await elapse(100);
-    expect(times).toHaveLength(before + 1);
-    // The wait before it has ended too: the next retry is 30 seconds later.
+    expect(times).toHaveLength(before + 2);
+    // The wait before it has ended too: the next retry is one, 30 seconds later.
     await elapse(29_000);
-    expect(times).toHaveLength(before + 1);
+    expect(times).toHaveLength(before + 2);
+    await elapse(2_000);
+    expect(times).toHaveLength(before + 3);
     await open("#/projects");
     const left = times.length;
     browser.window.dispatchEvent(new Event("online"));
@@ -462,6 +464,21 @@ describe("deliveries", () => {
     expect(count("dialog")).toBe(0);
     expect(textOf()).not.toContain("Resend");
   });
+});
+
+test("deliveries that are sent again: a dialog that was closed sends no more, and says how many it sent", async () => {
+  const isClosed = Promise.withResolvers<void>();
+  respond("GET deliveries", () => json([2, 1].map((number) => deliveryOf(number))));
+  respond("POST redeliver", async () => {
+    await isClosed.promise;
+    return json({}, {}, 202);
+  });
+  await start();
+  await enter("Select all shown", true);
+  for (const name of ["Resend 2", "Resend 2", "Cancel", "Recover…"]) await click(name);
+  isClosed.resolve();
+  await shows("1 delivery is sent again.");
+  expect([sentTo("POST redeliver").length, textOf()]).toEqual([1, expect.stringContaining("Recover deliveries")]);
 });
 
 describe("a recovery", () => {
