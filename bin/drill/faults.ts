@@ -223,22 +223,21 @@ export const throttledCalls =
     const FunctionName = resource(site, "AWS::Lambda::Function", logicalId);
     const reserve = (ReservedConcurrentExecutions: number) =>
       lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions }));
-    let before: number | undefined;
+    let restore: () => Promise<unknown> = nothing;
     const call = async () => {
       for (let each = 0; each < perMinute; each += 1) await callOnce(FunctionName, site);
     };
     return {
       async start() {
         const command = new GetFunctionConcurrencyCommand({ FunctionName });
-        before = (await lambda.send(command)).ReservedConcurrentExecutions;
+        const { ReservedConcurrentExecutions: before } = await lambda.send(command);
+        restore = () =>
+          before === undefined ? lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName })) : reserve(before);
         await reserve(0);
         await call();
       },
       repeat: call,
-      async end() {
-        if (before !== undefined) await reserve(before);
-        else await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
-      },
+      end: async () => void (await restore()),
     };
   };
 

@@ -184,9 +184,10 @@ describe("in dev", () => {
     expect(queue).toEqual([{ id: "other", body: "{}" }]);
   });
 
-  test("restores a reserved concurrency that the function had", async () => {
+  test.each(["", ", also when it cannot be read"])("keeps a reserved concurrency of a function%s", async (how) => {
     const name = account.nameOf("AWS::Lambda::Function", "WorkersDeliveriesSweepFunction");
     account.concurrency.set(name, 3);
+    if (how !== "") account.denied.add("GetFunctionConcurrency");
     await drill(["function-throttles"]);
     expect(account.concurrency.get(name)).toBe(3);
   });
