@@ -32,6 +32,8 @@ export async function svcHere(
   );
   const before = { ...process.env };
   const listeners = process.stdout.listeners("error");
+  const signalListeners = () => ["SIGINT", "SIGTERM"].map((name) => process.listenerCount(name));
+  const expected = signalListeners();
   Object.assign(process.env, environment(env));
   const stdin = jest
     .spyOn(process, "stdin", "get")
@@ -40,6 +42,7 @@ export async function svcHere(
     await run(args);
     const finished = { code: Number(process.exitCode ?? 0), ...output };
     checkForSecrets(args, finished, showsSecret);
+    expect(signalListeners()).toEqual(expected);
     return finished;
   } finally {
     process.exitCode = undefined;

@@ -152,8 +152,11 @@ describe("a delivery that failed and waits", () => {
     expect(table).not.toContain(id);
   });
 
-  test("has its hint below a list once, and a success has none", () => {
+  test("has its hint below a list once, up to three, and a success has none", () => {
     expect(hintsOf([failing, failing, deliveryWith([attempt]), untried])).toEqual([`→ ${hint}`]);
+    const others = [1, 2, 3].map((number) => deliveryWith([{ ...rejected, hint: `${number}` }]));
+    const failed = others.map((each) => ({ ...each, status: "failed" as const }));
+    expect(hintsOf([failing, ...failed])).toEqual([`→ ${hint}`, "→ 1", "→ 2"]);
   });
 
   test("has the headers of its response on the page, escaped", () => {

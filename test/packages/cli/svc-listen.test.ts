@@ -128,12 +128,12 @@ test("--json prints a delivery that svc verify accepts, and svc verify explains 
   expect((await verify({ headers: late, body }))[1]).toBe("holds");
 });
 
-test("exits with 1 after --count when a signature is invalid", async () => {
-  const { listener, sendTest } = await listening(["--count", "1", "--secret", `whsec_${"0".repeat(64)}`], {
-    withSecret: false,
-  });
+test("exits with 1 after --count when a signature was invalid", async () => {
+  const { listener, url, sendTest } = await listening(["--count", "2"]);
+  await fetch(url, { method: "POST", headers: { "X-Service-Signature": `sha256=${"0".repeat(64)}` }, body: "{}" });
+  await eventually(() => expect(listener.stdout()).toContain("✘ invalid"));
   await sendTest();
-  expect(await listener.ended).toMatchObject({ code: 1, stdout: expect.stringContaining("✘ invalid") });
+  expect(await listener.ended).toMatchObject({ code: 1, stdout: expect.stringContaining("✔ valid") });
 });
 
 test("shows deliveries without checking signatures when no secret is given", async () => {
@@ -223,8 +223,9 @@ describe("svc trigger", () => {
   async function newProject(webhooks: { events: string[]; enabled?: boolean }[]): Promise<string> {
     const user = service.user();
     const project = await service.project(user.userId);
-    for (const { events, enabled = true } of webhooks) {
-      const { body } = await user.api.post(`/v1/projects/${project}/webhooks`, { url: receiver.url, events });
+    for (const [index, { events, enabled = true }] of webhooks.entries()) {
+      const url = `${receiver.url}/${index}`;
+      const { body } = await user.api.post(`/v1/projects/${project}/webhooks`, { url, events });
       if (!enabled) await user.api.patch(`/v1/projects/${project}/webhooks/${body.data.id}`, { enabled });
     }
     env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: user.token };
@@ -243,8 +244,13 @@ describe("svc trigger", () => {
       .split("\n")
       .map((line): unknown => JSON.parse(line));
     expect(lines).toMatchObject([1, 2].map(() => ({ event: "deploy.failed", test: true, status: "succeeded" })));
+    receiver.respondWith(({ path }, response) => response.writeHead(path.endsWith("/0") ? 500 : 200).end());
     const named = await svcHere(["trigger", "deploy.failed"], { env });
-    expect(named.stderr.split("\n").slice(1)).toEqual([receiver.url, receiver.url, ""]);
+    expect(named.stderr.split("\n").slice(1)).toEqual([`${receiver.url}/0`, `${receiver.url}/2`, ""]);
+    expect({ code: named.code, stdout: named.stdout }).toEqual({
+      code: 1,
+      stdout: expect.stringMatching(/^failed .*\nsucceeded /s),
+    });
     const none = await svcHere(["trigger", "deploy.succeeded", "--project", project], { env });
     expect(none).toMatchObject({
       code: 1,

@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { type CallToolResult, Client, type Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { diagnose } from "../../../packages/cli/src/mcp/diagnose-webhook.ts";
 import { explain } from "../../../packages/cli/src/mcp/explain.ts";
+import { jsonLines } from "../../../packages/cli/src/mcp/json-lines.ts";
 import { offeredTools } from "../../../packages/cli/src/mcp/offered-tools.ts";
 import { tools as allTools } from "../../../packages/cli/src/mcp/tools.ts";
 import { certificationView } from "../../../packages/cli/src/mcp/views.ts";
@@ -531,14 +532,8 @@ test("answers a line that is not JSON with a parse error, and the requests aroun
   });
   const [printed, errors] = [text(child.stdout), text(child.stderr)];
   const ping = (id: string) => JSON.stringify({ jsonrpc: "2.0", id, method: "ping" });
-  const lines = [ping("first \u2028 é"), "{not json", "", ping("second"), "also not"]
-    .map((line) => `${line}\r\n`)
-    .join("");
-  // Split within a character and a line.
-  const bytes = Buffer.from(lines);
-  const middle = bytes.indexOf("é") + 1;
-  child.stdin.write(bytes.subarray(0, middle));
-  setImmediate(() => child.stdin.write(bytes.subarray(middle)));
+  const lines = [ping("first \u2028 é"), "{not json", "", ping("second"), "also not"];
+  child.stdin.write(lines.map((line) => `${line}\r\n`).join(""));
   let answered = "";
   child.stdout.on("data", (chunk: Buffer) => {
     answered += chunk;
@@ -556,6 +551,12 @@ test("answers a line that is not JSON with a parse error, and the requests aroun
   );
   expect(answers.flatMap(({ id }) => id ?? []).sort()).toEqual(["first \u2028 é", "second"]);
   expect(await errors).toBe("");
+});
+
+test("a line may arrive in chunks that end within a character", async () => {
+  const line = Buffer.from('{"id":"é"}\n');
+  const chunks = Readable.from([...line].map((byte) => Buffer.of(byte)));
+  expect(await text(jsonLines(chunks, () => {}))).toBe(String(line));
 });
 
 test("prints only the protocol to stdout, even with --debug, and exits when the client disconnects", async () => {

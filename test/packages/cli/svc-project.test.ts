@@ -40,6 +40,9 @@ test("svc projects use rejects a project of others, and keeps the choice", async
   const { env, first } = await newMember();
   const { first: foreign } = await newMember();
   await svcHere(["projects", "use", first], { env });
+  // A choice for another service does not change it.
+  const SVC_BASE_URL = service.baseUrl.replace("127.0.0.1", "localhost");
+  await svcHere(["projects", "use", first], { env: { ...env, SVC_BASE_URL } });
   expect((await svcHere(["projects", "use", foreign], { env })).code).toBe(4);
   expect(await projectOf([], env)).toBe(first);
 });

@@ -1,5 +1,5 @@
 import { jest } from "@jest/globals";
-import { fitWidths, shorten, table, widthOf } from "../../../packages/cli/src/table.ts";
+import { fitWidths, relativeTime, shorten, table, widthOf } from "../../../packages/cli/src/table.ts";
 
 /* Tables that fit a terminal. */
 
@@ -69,4 +69,18 @@ test.each([
   ["👩‍💻👩‍💻👩‍💻", 5, "👩‍💻👩‍💻…"],
 ])("shorten %s to %i columns gives %s", (text, width, expected) => {
   expect(shorten(text, width)).toBe(expected);
+});
+
+const [minute, day] = [60, 86_400];
+test.each([
+  [0, "now"],
+  [-59, "59 s ago"],
+  [2 * minute - 1, "in 2 min"],
+  [1 - 2 * minute, "1 min ago"],
+  [30 * day, "in 30 d"],
+  [-30 * day, "30 d ago"],
+  [-30 * day - 1, "2026-10-22"],
+])("a time %i s from now is shown as %s", (seconds, text) => {
+  const now = new Date("2026-11-21T12:00:00Z");
+  expect(relativeTime(new Date(now.getTime() + seconds * 1000).toISOString(), now)).toBe(text);
 });

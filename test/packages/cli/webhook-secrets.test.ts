@@ -1,4 +1,7 @@
-import { checkSecrets } from "../../../packages/cli/src/webhook-secrets.ts";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkSecrets, readSecrets } from "../../../packages/cli/src/webhook-secrets.ts";
 
 const digits = "0a".repeat(32);
 const secret = `whsec_${digits}`;
@@ -19,6 +22,12 @@ test.each([
 ])("checkSecrets rejects %s with exit code 2, and does not repeat it", (_, given, message) => {
   const check = () => checkSecrets([given]);
   expect(check).toThrow(expect.objectContaining({ exitCode: 2, message }));
+});
+
+test("a file of secrets may have the line breaks of Windows, and blank lines", () => {
+  const secretFile = join(mkdtempSync(join(tmpdir(), "secrets-")), "secrets.txt");
+  writeFileSync(secretFile, `${secret}\r\n\r\n${digits}\r\n`);
+  expect(readSecrets({ secretFile })).toEqual([secret, digits]);
 });
 
 test("checkSecrets says which of several secrets is wrong", () => {

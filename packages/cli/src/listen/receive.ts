@@ -66,7 +66,7 @@ export async function receive({ port, status, count, secrets, json }: ReceiveOpt
       await countReached;
     });
   } finally {
-    server.close().closeIdleConnections();
+    server.close();
     // Incomplete requests must not keep the process alive.
     setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS).unref();
   }

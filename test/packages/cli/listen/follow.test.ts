@@ -126,7 +126,7 @@ test("forwards the bytes and headers that a webhook gets, with both signatures v
 
 test("shows each event with the response to it, and stops after --count with exit code 1 if one failed", async () => {
   receiver.respondWith((request, response) =>
-    response.writeHead(deploymentOf(request) === second ? 500 : 202).end("noted \u001b[2J"),
+    response.writeHead(deploymentOf(request) === first ? 500 : 202).end("noted \u001b[2J"),
   );
   const [first, second] = [randomUUID(), randomUUID()];
   const { outcome } = await following({ count: 2, json: false, events: ["deploy.failed"] });
@@ -224,15 +224,15 @@ describe("forwardDelivery", () => {
   const delivery = { id: randomUUID(), event: "deploy.failed", body: Buffer.from("{}") };
 
   /** Starts a server that sends these bytes on each connection, and does not close it. */
-  async function rawServer(text: string): Promise<URL> {
-    const sockets = new Set<net.Socket>();
+  async function rawServer(text: string) {
+    const sockets: net.Socket[] = [];
     const server = net.createServer((socket) => {
-      sockets.add(socket.on("error", () => {}));
+      sockets.push(socket.on("error", () => {}).resume());
       socket.write(text);
     });
     server.listen(0, "127.0.0.1").unref();
     await once(server, "listening");
-    return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    return { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`), sockets };
   }
 
   test.each([
@@ -248,8 +248,10 @@ describe("forwardDelivery", () => {
       "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
       { status_code: 302, error_code: "http_status" },
     ],
-  ])("returns a result for a receiver with %s", async (_, text, expected) => {
-    const result = await forwardDelivery(delivery, { ...destination, url: await rawServer(text), timeoutMs: 500 });
+  ])("returns a result for a receiver with %s, and keeps no connection", async (_, text, expected) => {
+    const { url, sockets } = await rawServer(text);
+    const result = await forwardDelivery(delivery, { ...destination, url, timeoutMs: 500 });
+    await eventually(() => expect(sockets.map(({ closed }) => closed)).toEqual([true]));
     expect(result).toMatchObject(expected);
     expect((result.response_excerpt ?? "").length).toBeLessThanOrEqual(1024);
   });
