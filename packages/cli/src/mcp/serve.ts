@@ -70,6 +70,8 @@ function createServer(api: Client, { project }: Session, offered: Tool[], leftOu
   const isOffered = (name: string) => offered.some((tool) => tool.name === name);
   for (const tool of offered) {
     const { name, title, description, annotations, input } = tool;
+    // No schema of what it returns: it would double what an assistant reads before its first call, repeat the API's
+    // records, and a new value of the API would make a published svc fail.
     const config = { title, description, annotations, inputSchema: input };
     server.registerTool(name, config, (args) => callTool(tool, api, withDefault(args, project), isOffered));
   }
