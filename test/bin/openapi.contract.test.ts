@@ -15,7 +15,7 @@ import {
   gatewayResponseTemplate,
 } from "../../functions/manifest/gateway-responses.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { tables } from "../../functions/manifest/tables.ts";
+import { type TableKey, tables } from "../../functions/manifest/tables.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../functions/platform/env.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
@@ -69,8 +69,6 @@ const callers = [
   "session",
   "key",
   "viewer",
-  "viewerKey",
-  "nonMember",
   "noCredential",
   "expired",
   "forged",
@@ -82,7 +80,7 @@ const callers = [
 ] as const;
 type Caller = (typeof callers)[number];
 
-/** Callers that no operation accepts, with the error code. endpoints.test.ts sends them to every operation. */
+/** Callers that no operation accepts, with the error code. endpoints.test.ts sends them, and strangers, to every operation. */
 const rejectedCallers: Partial<Record<Caller, ErrorCode>> = {
   noCredential: "unauthorized",
   basic: "unauthorized",
@@ -115,13 +113,13 @@ const contractAccount = { name: "contract", role: "viewer" };
 const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
 
 async function createFixture(): Promise<Fixture> {
-  const [admin, viewer, nonMember] = [service.user(), service.user(), service.user()];
+  const [admin, viewer] = [service.user(), service.user()];
   const project_id = await service.project(admin.userId);
   await service.project(viewer.userId, { projectId: project_id, role: "viewer" });
   const keyOf = async ({ api }: typeof admin) => (await api.post("/v1/api-keys", { name: "contract" })).body.data;
-  const [adminKey, viewerKey, deleted] = [await keyOf(admin), await keyOf(viewer), await keyOf(admin)];
+  const [adminKey, deleted] = [await keyOf(admin), await keyOf(admin)];
   await admin.api.delete(`/v1/api-keys/${deleted.id}`);
-  const [expired, powerless] = [await keyOf(nonMember), await keyOf(service.user())];
+  const [expired, powerless] = [await keyOf(service.user()), await keyOf(service.user())];
   await changeKey(expired.key, "expires_at", new Date(0).toISOString());
   // No permission that an endpoint needs: a later version may remove one.
   await changeKey(powerless.key, "permissions", ["removed:permission"]);
@@ -141,8 +139,6 @@ async function createFixture(): Promise<Fixture> {
       session: bearer(admin.token),
       key: bearer(adminKey.key),
       viewer: bearer(viewer.token),
-      viewerKey: bearer(viewerKey.key),
-      nonMember: bearer(nonMember.token),
       noCredential: undefined,
       basic: "Basic dXNlcjpwYXNzd29yZA==",
       expired: bearer(mintToken(secret, admin.userId, -100)),
@@ -166,17 +162,23 @@ async function createFixture(): Promise<Fixture> {
   };
 }
 
-async function changeKey(key: string, field: string, value: unknown): Promise<void> {
-  await dynamo().send(
+/** Changes a stored item. @returns the previous value of the field */
+async function change(table: TableKey, Key: object, field: string, value: unknown): Promise<unknown> {
+  const { Attributes } = await dynamo().send(
     new UpdateCommand({
-      TableName: tableName("apiKeys"),
-      Key: { key_hash: hashApiKey(key) },
+      TableName: tableName(table),
+      Key: { ...Key },
       UpdateExpression: "SET #field = :value",
       ExpressionAttributeNames: { "#field": field },
       ExpressionAttributeValues: { ":value": value },
+      ReturnValues: "UPDATED_OLD",
     }),
   );
+  return Attributes?.[field];
 }
+
+const changeKey = (key: string, field: string, value: unknown) =>
+  change("apiKeys", { key_hash: hashApiKey(key) }, field, value);
 
 /** Operations that could change the receiver: they get the webhook to which nothing is sent. */
 const webhookChanges = ["updateWebhook", "rotateWebhookSecret"];
@@ -339,9 +341,8 @@ function codeFor(operation: Operation, caller: Caller): string | undefined {
   if (rejection !== undefined) return rejection;
   if (/key$/i.test(caller) && !acceptsKeys(operation)) return "session_required";
   if (caller === "powerlessKey" && rowOf(operation)?.permission !== "none") return "insufficient_permission";
-  if (caller === "nonMember" && operation.path.includes("{")) return "not_found";
-  if (caller.startsWith("viewer") && isOfKey(operation)) return "not_found";
-  if (caller.startsWith("viewer") && isInProject(operation) && requiresAdmin(operation)) return "forbidden";
+  if (caller === "viewer" && isOfKey(operation)) return "not_found";
+  if (caller === "viewer" && isInProject(operation) && requiresAdmin(operation)) return "forbidden";
   return undefined;
 }
 
@@ -416,12 +417,6 @@ describe.each(operations)("$id", (operation) => {
         if (expected) expect(returned).toEqual([title, statusByCode[expected], expected, hint]);
       }
     });
-  } else {
-    test("ignores a body", async () => {
-      for (const text of ["{", "x".repeat(100_000)]) {
-        expect((await sendTo(operation, { caller: "session", text })).status).toBe(successOf(operation));
-      }
-    });
   }
 
   const parameters = querySchema(operation);
@@ -452,10 +447,13 @@ describe.each(operations)("$id", (operation) => {
         await sendTo(operation, { caller: "session", query });
       }
     });
-  } else {
-    test("ignores query parameters", async () => {
-      const text = exampleOf(operation);
-      const { status } = await sendTo(operation, { caller: "session", query: "?limit=x&a[]=1&%ff=%", text });
+  }
+
+  if (!schema || !parameters) {
+    test("ignores a body and query parameters where it has none", async () => {
+      const text = schema ? exampleOf(operation) : "{".repeat(100_000);
+      const query = parameters ? "" : "?limit=x&a[]=1&%ff=%";
+      const { status } = await sendTo(operation, { caller: "session", query, text });
       expect(status).toBe(successOf(operation));
     });
   }
@@ -512,10 +510,7 @@ describe.each(operations)("$id", (operation) => {
           "text/plain",
           "application/jsonp",
         ),
-        query: fc.oneof(
-          fc.constant(""),
-          fc.webQueryParameters().map((given) => `?${given}`),
-        ),
+        query: fc.stringMatching(/^(\?([\w.~!$&'()*+,;=:@/?-]|%[0-9A-F]{2}){0,20})?$/),
       }),
       async (request) => {
         await sendTo(operation, request);
@@ -572,92 +567,31 @@ function unreadableBodies({ properties }: Json): MalformedBody[] {
   ];
 }
 
-const invalidValues = {
-  names: ["", " ", "\t", "a\nb", "\u202eevil", "\u200b", "x".repeat(101), "🚀".repeat(101)],
-  urls: [
-    "http://hooks.example.com/",
-    "https://",
-    "https:///hooks",
-    "//hooks.example.com",
-    "https://user:secret@hooks.example.com/",
-    "https://printer.local/",
-    "https://10.0.0.1/",
-    "https://[::ffff:10.0.0.1]/",
-    "https://0xa.1.1/",
-    "https://169.254.169.254/latest/meta-data/",
-    "https://hooks.example.com/ a",
-    "https://hooks.example.com/ä",
-    `https://hooks.example.com/${"x".repeat(2048)}`,
-    "javascript:alert(1)",
-    "file:///etc/passwd",
-  ],
-  /** Unusual but valid. They are stored and returned as they are requested. */
-  unusualUrls: [
-    "https://hooks.example.com/{a}|b^c`",
-    "https://hooks.example.com/%",
-    "HTTPS://HOOKS.example.com:443/",
-    "https://8.8.8.8/?a=b#c",
-  ],
-  times: ["", "now", "2026-02-30T00:00:00Z", "2026-01-01", "2026-01-01T00:00:00", "2026-01-01T25:00:00Z"],
-};
-
 const operation = (id: string): Operation => {
   const found = operations.find((each) => each.id === id);
   if (!found) throw new Error(`No operation ${id} in docs/openapi.json.`);
   return found;
 };
 
-test.each(
-  [
-    ...invalidValues.names.map((name) => ["createApiKey", { name }] as const),
-    ...invalidValues.urls.map((url) => ["createWebhook", { url, events: ["deploy.failed"] }] as const),
-    ...invalidValues.urls.map((url) => ["updateWebhook", { url }] as const),
-    ...invalidValues.times.map((since) => ["recoverDeliveries", { since }] as const),
-  ].map(([id, body]) => [id, JSON.stringify(body).slice(0, 80), body] as const),
-)("%s rejects %s", async (id, _shown, body) => {
-  const response = await sendTo(operation(id), { caller: "session", text: JSON.stringify(body) });
-  expect(response.body.error?.code).toBe("validation_error");
-});
-
-test.each(invalidValues.unusualUrls)(
-  "createWebhook accepts the URL %s and returns it as it is requested",
-  async (url) => {
-    const text = JSON.stringify({ url, events: ["deploy.failed", "deploy.failed"] });
-    const { body } = await sendTo(operation("createWebhook"), { caller: "key", text });
-    expect(body.data).toMatchObject({ url: new URL(url).href, events: ["deploy.failed"] });
-  },
-);
-
 describe("limits and states", () => {
   test("creating anything above its limit returns a documented 409", async () => {
-    const { api, userId, token } = service.user();
-    const project_id = await service.project(userId);
-    const fill = async (path: string, body: object, count: number) => {
-      const created = await Promise.all(Array.from({ length: count }, () => api.post(path, body)));
-      expect(created.every(({ status }) => status === 201)).toBe(true);
-      return api.post(path, body);
-    };
-    const hook = { url: "https://hooks.example.com/", events: ["deploy.failed"] };
-    const webhook = await fill(`/v1/projects/${project_id}/webhooks`, hook, MAX_WEBHOOKS_PER_PROJECT);
-    expectDocumented(operation("createWebhook"), webhook);
-    const key = await fill("/v1/api-keys", { name: "one of many" }, MAX_KEYS_PER_USER);
-    expectDocumented(operation("createApiKey"), key);
-    expect([webhook.status, key.status]).toEqual([409, 409]);
-    const accounts = `/v1/projects/${project_id}/service-accounts`;
-    const account = await fill(accounts, contractAccount, MAX_SERVICE_ACCOUNTS_PER_PROJECT);
-    expectDocumented(operation("createServiceAccount"), account);
-    const [first] = (await api.get(accounts)).body.data;
-    const accountKey = await fill(`${accounts}/${first.id}/api-keys`, { name: "one of many" }, MAX_KEYS_PER_USER);
-    expectDocumented(operation("createServiceAccountApiKey"), accountKey);
-    expect([account.status, accountKey.status]).toEqual([409, 409]);
-    const trusts = `/v1/projects/${project_id}/trusted-workflows`;
-    const trusted = await fill(trusts, trust, MAX_TRUSTED_WORKFLOWS_PER_PROJECT);
-    expectDocumented(operation("createTrustedWorkflow"), trusted);
-    expectDocumented(operation("listTrustedWorkflows"), await api.get(trusts));
-    expect(trusted.status).toBe(409);
-    const listed = await service.as(token).get("/v1/api-keys");
-    expectDocumented(operation("listApiKeys"), listed);
-    expect(listed.body.data).toHaveLength(MAX_KEYS_PER_USER);
+    const { project_id, service_account_id } = fixture.ids;
+    const ofAccount = { user_id: `service-account:${service_account_id}`, id: "#count" };
+    const ofProject = { project_id, id: "#count" };
+    const trusts = { listed_under: `project#${project_id}`, entry: "#project" };
+    const counters = [
+      ["createWebhook", "webhooks", ofProject, "webhook_count", MAX_WEBHOOKS_PER_PROJECT],
+      ["createApiKey", "userApiKeys", { user_id: fixture.userId, id: "#count" }, "key_count", MAX_KEYS_PER_USER],
+      ["createServiceAccount", "serviceAccounts", ofProject, "account_count", MAX_SERVICE_ACCOUNTS_PER_PROJECT],
+      ["createServiceAccountApiKey", "userApiKeys", ofAccount, "key_count", MAX_KEYS_PER_USER],
+      ["createTrustedWorkflow", "trustedWorkflows", trusts, "trust_count", MAX_TRUSTED_WORKFLOWS_PER_PROJECT],
+    ] as const;
+    for (const [id, table, key, count, max] of counters) {
+      const before = await change(table, key, count, max);
+      const { status } = await sendTo(operation(id), { caller: "session", text: exampleOf(operation(id)) });
+      await change(table, key, count, before);
+      expect({ id, status }).toEqual({ id, status: 409 });
+    }
   });
 
   test("rolling an expired key returns a documented 409", async () => {
@@ -718,14 +652,7 @@ describe("limits and states", () => {
 
   test("redeliver returns conflict for a delivery with the maximum number of attempts", async () => {
     const { webhook_id, delivery_id: id } = fixture.ids;
-    await dynamo().send(
-      new UpdateCommand({
-        TableName: tableName("deliveries"),
-        Key: { webhook_id, id },
-        UpdateExpression: "SET attempt_count = :max",
-        ExpressionAttributeValues: { ":max": MAX_ATTEMPTS },
-      }),
-    );
+    await change("deliveries", { webhook_id, id }, "attempt_count", MAX_ATTEMPTS);
     const { body } = await sendTo(operation("redeliver"), { caller: "session" });
     expect(body.error.code).toBe("conflict");
   });
@@ -820,21 +747,10 @@ describe("limits and states", () => {
     await suspend({ project_id, suspended: false });
   });
 
-  test("a page without a limit has the documented default size", async () => {
+  test("the documented defaults are those that the tests of the operations expect", () => {
     const { parameters } = operation("listDeliveries").definition;
     expect(parameters.find(({ name }: Json) => name === "limit").schema.default).toBe(20);
-    const api = service.as(fixture.token);
-    const webhooks = `/v1/projects/${fixture.ids.project_id}/webhooks`;
-    const { body } = await api.post(webhooks, { url: receiver.url, events: ["deploy.failed"] });
-    const path = `${webhooks}/${body.data.id}`;
-    for (let count = 0; count < 21; count += 1) expect((await api.post(`${path}/test`, {})).status).toBe(202);
-    expect((await api.get(`${path}/deliveries`)).body.data).toHaveLength(20);
-    expect((await api.delete(path)).status).toBe(204);
-  });
-
-  test("the defaults of omitted fields are the documented ones", async () => {
-    const { overlap_seconds } = bodySchema(operation("rotateWebhookSecret")).properties;
-    expect(overlap_seconds.default).toBe(86_400);
+    expect(bodySchema(operation("rotateWebhookSecret")).properties.overlap_seconds.default).toBe(86_400);
   });
 
   test("every page links to the next one as documented", async () => {
@@ -884,22 +800,15 @@ describe("limits and states", () => {
 });
 
 describe("requests without an operation", () => {
-  test.each(Object.keys(document.paths))("other methods of %s return a documented 405", async (path) => {
-    const supported = operations.filter((each) => each.path === path).map(({ method }) => method);
-    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter(
-      (name) => !supported.includes(name),
-    )) {
-      const response = await send(`${service.baseUrl}${path.replaceAll(/\{\w+\}/g, randomUUID())}`, { method });
+  // endpoints.test.ts tests every method and unknown routes.
+  test("another method of each path returns a documented 405, and an unknown route a documented 404", async () => {
+    for (const path of Object.keys(document.paths)) {
+      const response = await send(`${service.baseUrl}${path.replaceAll(/\{\w+\}/g, randomUUID())}`, { method: "PUT" });
       const problems = undocumented(`${pointerOf(path)}/x-other-methods`, response);
-      expect({ method, status: response.status, problems }).toEqual({ method, status: 405, problems: [] });
-      expect(response.headers.get("allow")?.split(", ").sort()).toEqual(supported.sort());
+      expect({ path, status: response.status, problems }).toEqual({ path, status: 405, problems: [] });
     }
-  });
-
-  test.each(["/", "/v1", "/v1/api-keys/", "/v2/projects"])("%s returns a documented 404", async (path) => {
-    const response = await send(`${service.baseUrl}${path}`);
-    expect(response.status).toBe(404);
-    expect(undocumented("/components/responses/NotFound", response)).toEqual([]);
+    const unknown = await send(`${service.baseUrl}/v1`);
+    expect([unknown.status, undocumented("/components/responses/NotFound", unknown)]).toEqual([404, []]);
   });
 });
 
