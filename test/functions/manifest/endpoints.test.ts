@@ -75,6 +75,9 @@ beforeAll(async () => {
   const accounts = `/v1/projects/${project}/service-accounts`;
   const { id: accountId } = (await admin.api.post(accounts, { name: "deploy", role: "admin" })).body.data;
   accountKey = (await admin.api.post(`${accounts}/${accountId}/api-keys`, { name: "ci" })).body.data.key;
+  const conditions = { ref: "refs/heads/main", environment: "production", permissions: workflowPermissions };
+  const trusted = await admin.api.post(`/v1/projects/${project}/trusted-workflows`, { ...ci.trust, ...conditions });
+  expect(trusted.status).toBe(201);
 });
 
 /** Creates a key, rolls it, and returns the previous secret. */
@@ -336,17 +339,10 @@ describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
   });
 });
 
-describe.each(closedRows)("a trusted workflow and $method $path", (row) => {
-  const trusts = () => `/v1/projects/${project}/trusted-workflows`;
-  let trustId: string;
-  beforeAll(async () => {
-    const conditions = { ref: "refs/heads/main", environment: "production", permissions: workflowPermissions };
-    trustId = (await admin.api.post(trusts(), { ...ci.trust, ...conditions })).body.data.id;
-  });
-  /** The token of a job that the trust matches, with other claims. */
-  const jobToken = (claims: object = {}) => ci.token({ environment: "production", ...claims });
-  afterAll(() => admin.api.delete(`${trusts()}/${trustId}`));
+/** Returns the token of a job that the trusted workflow matches, with other claims. */
+const jobToken = (claims: object = {}) => ci.token({ environment: "production", ...claims });
 
+describe.each(closedRows)("a trusted workflow and $method $path", (row) => {
   test("is rejected for another ref, another environment and another repository", async () => {
     const others = [{ ref: "refs/pull/1/merge" }, { environment: "preview" }, { repository_id: "1" }];
     for (const claims of others) {
