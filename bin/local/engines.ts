@@ -27,25 +27,31 @@ const PORTS_CLOSED_TO_BROWSERS = [
   ...[6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080],
 ];
 
-/** Returns the addresses to try in turn. On Linux all of 127.0.0.0/8 is this machine, so there is always a free one. */
+/**
+ * Returns the addresses to try in turn. On Linux all of 127.0.0.0/8 is this machine, so there is always a free one. None is
+ * 127.0.0.1 there: the engine refuses a port at any address if something listens on it at 127.0.0.1.
+ */
 function dynamoAddresses(): { host: string; port: number }[] {
   const anyLoopback = ["127", randomInt(256), randomInt(256), randomInt(2, 255)].join(".");
-  const hosts = process.platform === "linux" ? ["127.0.0.1", anyLoopback] : ["127.0.0.1"];
-  const start = randomInt(PORTS_CLOSED_TO_BROWSERS.length);
-  const ports = [...PORTS_CLOSED_TO_BROWSERS.slice(start), ...PORTS_CLOSED_TO_BROWSERS.slice(0, start)];
-  return hosts.flatMap((host) => ports.map((port) => ({ host, port })));
+  const host = process.platform === "linux" ? anyLoopback : "127.0.0.1";
+  return PORTS_CLOSED_TO_BROWSERS.map((port) => ({ host, port }));
 }
 
 /**
  * Starts DynamoDB: the `dynoxide` binary over one SQLite file, at a loopback address that browsers refuse to call.
  * @param dataDir folder of the data; undefined = in memory
  * @param onExit called when the engine ends on its own
+ * @param addresses those to try in turn
  * @throws StartError when this platform has no engine, or the engine does not start
  */
-export async function startDynamo(dataDir: string | undefined, onExit: () => void): Promise<Engine> {
+export async function startDynamo(
+  dataDir: string | undefined,
+  onExit: () => void,
+  addresses = dynamoAddresses(),
+): Promise<Engine> {
   const binary = dynoxidePath();
   const data = dataDir === undefined ? [] : ["--db-path", join(dataDir, "dynamodb.sqlite")];
-  for (const { host, port } of dynamoAddresses()) {
+  for (const { host, port } of addresses) {
     const child = spawnTied(binary, ["serve", "--host", host, "--port", String(port), ...data]);
     const started = await startOf(child);
     if (started === "port in use") continue;

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { commandHere } from "../../support/command-here.ts";
 import { eventually } from "../../support/eventually.ts";
+import { freePort } from "../../support/free-port.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../../support/local-run.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { send } from "../../support/service.ts";
@@ -56,10 +57,12 @@ describe("a running service", () => {
     expect(body.data).toEqual([expect.objectContaining({ id: run.projectId, role: "admin" })]);
   });
 
-  test("listens on 127.0.0.1 and on no other address", async () => {
+  test("listens on a loopback address and on no other address", async () => {
     for (const url of [run.baseUrl, run.eventsQueueUrl, run.dynamoEndpoint]) {
-      const port = Number(new URL(url).port);
-      expect(await canConnect("127.0.0.1", port)).toBe(true);
+      const { hostname, port: digits } = new URL(url);
+      const port = Number(digits);
+      expect(hostname).toMatch(/^127\./);
+      expect(await canConnect(hostname, port)).toBe(true);
       // Also a loopback address: a server that listens on all interfaces accepts connections here.
       expect(await canConnect("127.0.0.2", port)).toBe(false);
     }
@@ -261,14 +264,6 @@ function runInShell(script: string): Promise<{ code: number | null; output: stri
     }
     child.once("close", (code) => resolve({ code, output }));
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function canConnect(host: string, port: number): Promise<boolean> {

@@ -1,11 +1,12 @@
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { freePort } from "../../support/free-port.ts";
 import { type Received, useReceiver } from "../../support/receiver.ts";
 import { type Api, useService } from "../../support/service.ts";
 import { type Environment, type Running, startSvc } from "../../support/svc.ts";
@@ -35,14 +36,6 @@ const running: Running[] = [];
 afterEach(() => {
   for (const { child } of running.splice(0)) child.kill("SIGKILL");
 });
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** Starts a listener and creates a webhook that delivers to it. */
 async function listening(args: string[], { withSecret = true, path = "hook" } = {}) {
