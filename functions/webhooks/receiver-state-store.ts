@@ -95,8 +95,8 @@ export async function notifyFailing(
 
 /**
  * Disables a webhook, and notifies its owners, at most once in ten minutes. Later deliveries are stored with the status `held`.
- * @param webhook its state at the time of the failure: it is not disabled if its URL has changed since, nor, for the
- * reason `failing`, if a delivery has succeeded since
+ * @param webhook its state at the time of the failure: it is not disabled if its URL has changed or it was enabled since, nor,
+ * for the reason `failing`, if a delivery has succeeded since
  * @param failure absent = no attempt led to it
  * @returns whether this call disabled it
  */
@@ -113,6 +113,7 @@ export async function disable(
     set: { disabled_at: at, disabled_reason: reason, disabled_notified_at: notifiedAt.toISOString() },
     when: allOf(
       when`attribute_exists(id) AND attribute_not_exists(disabled_at) AND #url = ${url}`,
+      isAsRead("disabled_notified_at", webhook.disabled_notified_at),
       isStillFailing && when`failing_since = ${failing_since}`,
     ),
   });
