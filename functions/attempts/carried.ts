@@ -36,8 +36,5 @@ export async function sendCarried(delivery: Delivery, isRepeated: boolean, remai
  * Returns whether a row waits for this message: a duplicate of its event has inserted it, and half of its wait is left, in
  * which this attempt is recorded. Any other row is sent by its worker.
  */
-const isLeftToMessage = ({ status, attempt_count, requested_at, next_attempt_at = "" }: Delivery, now: Date): boolean =>
-  status === "pending" &&
-  attempt_count === 0 &&
-  requested_at === undefined &&
-  next_attempt_at >= addSeconds(now, settings.duplicateSeconds() / 2);
+const isLeftToMessage = ({ status, attempt_count, next_attempt_at = "" }: Delivery, now: Date): boolean =>
+  status === "pending" && attempt_count === 0 && next_attempt_at >= addSeconds(now, settings.duplicateSeconds() / 2);

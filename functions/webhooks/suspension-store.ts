@@ -55,7 +55,7 @@ export async function markSuspended(projectId: string, at: string | undefined): 
   const mark =
     at === undefined
       ? { remove: ["suspended_at"] }
-      : { set: { suspended_at: when`if_not_exists(suspended_at, ${before.suspended_at ?? at})` } };
+      : { set: { suspended_at: when`if_not_exists(suspended_at, ${at})` } };
   const markIf = (id: string, condition: Part) => ({
     Update: { ...webhookKey(projectId, id), ...changing({ ...mark, when: condition }) },
   });
