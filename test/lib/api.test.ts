@@ -248,6 +248,8 @@ describe("CORS", () => {
         "'https://app.example.com'",
       );
       const template: string = ResponseTemplates["application/json"];
+      // Browsers send the name in lower case over HTTP/2.
+      for (const name of ["Origin", "origin"]) expect(template).toContain(`$input.params().header.get("${name}")`);
       const [, condition = "", then = ""] = /\n#if\((\$origin == "http[^)]+)\)\n(.+)\n#end$/.exec(template) ?? [];
       expect(condition.split(" || ")).toEqual(['$origin == "http://localhost:5173"']);
       expect(then).toBe("#set($context.responseOverride.header.Access-Control-Allow-Origin = $origin)");

@@ -150,7 +150,10 @@ test("one delivery is charged if its row is large, and not shown beyond the budg
   expect(await usedReads(projectId)).toBe(0);
   expect((await get(large)).status).toBe(200);
   expect(await usedReads(projectId)).toBe(63);
-  await givenUsedReads(projectId, 5_000);
+  // A page of 250 units still fits.
+  await givenUsedReads(projectId, 4_750);
+  expect((await get(small)).status).toBe(200);
+  await givenUsedReads(projectId, 4_751);
   expect(errorOf(await get(small))).toEqual({ status: 429, code: "rate_limited" });
 });
 
@@ -253,6 +256,14 @@ describe("meteredReads", () => {
     await expect(result).rejects.toMatchObject({ code: "rate_limited" });
     // Both windows that are set, and the charge in one of them.
     expect(await usedReads(projectId)).toBe(10_036.5);
+  });
+
+  test.each([
+    [25, 0],
+    [25.5, 25.5],
+  ])("charges %d units that are no queries with %d", async (units, charged) => {
+    await meteredReads(projectId, now, (reads) => reads.add(units));
+    expect(await usedReads(projectId)).toBe(charged);
   });
 
   test("charges a single query that consumed more than expected", async () => {

@@ -25,6 +25,7 @@ import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.t
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
+import { usedReads } from "../../support/request-budget.ts";
 import { freshResources } from "../../support/resources.ts";
 
 beforeAll(freshResources);
@@ -176,6 +177,9 @@ test("the list reads the records of 100 previous secrets at once, and of all of 
   });
   await listOf("user-11");
   expect(batches).toEqual([50, 100, 50]);
+  restoreAws();
+  // Those of previous secrets are eventually consistent, at half the units.
+  expect(await usedReads("user:user-11")).toBe(50 + 150 / 2);
 });
 
 test("a delete that began before a roll ends the new secret too", async () => {

@@ -9,6 +9,7 @@ import {
   isApiKey,
   isExpired,
   isLastUsedStale,
+  secretsAfterRoll,
   toCreated,
   toListItem,
 } from "../../../functions/api-keys/api-key.ts";
@@ -29,6 +30,17 @@ test("createApiKey returns the random bytes and their CRC-32 in hex, and an item
     key_prefix: "svc_00010203",
     key_hash: createHash("sha256").update(key, "utf8").digest("hex"),
     created_at: "2026-03-01T12:00:00.000Z",
+  });
+});
+
+test("secretsAfterRoll keeps the three newest secrets whose overlap is not over, and removes all others", () => {
+  const [past, later, latest] = [now, new Date(now.getTime() + 1), new Date(now.getTime() + 60_000)];
+  const secret = (key_hash: string, ends: Date) => ({ key_hash, ends_at: ends.toISOString() });
+  const previous = [secret("over", past), secret("one", later), secret("two", latest), secret("three", latest)];
+  const entry = { user_id: "user-1", id: "id", key_hash: "current", previous };
+  expect(secretsAfterRoll(entry, now, 60)).toEqual({
+    kept: [secret("current", latest), secret("one", later), secret("two", latest)],
+    removed: ["over", "three"],
   });
 });
 

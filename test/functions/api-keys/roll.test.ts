@@ -2,6 +2,7 @@ import { GetCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { errorOf } from "../../support/scenario.ts";
 import { type TestService, useService } from "../../support/service.ts";
 
 const service = useService();
@@ -82,11 +83,12 @@ test("rejects the earlier key like a deleted one when the overlap is over, altho
   await dynamo().send(
     new UpdateCommand({
       ...record(key),
-      UpdateExpression: "SET ends_at = :now",
+      UpdateExpression: "SET ends_at = :now, expires_at = :now",
       ExpressionAttributeValues: { ":now": new Date().toISOString() },
     }),
   );
   expect(await areAccepted([key, next])).toEqual([false, true]);
+  expect(errorOf(await service.as(key).get("/v1/projects"))).toEqual({ status: 401, code: "invalid_api_key" });
 });
 
 test("keeps three earlier keys, and ends the oldest at once when a fourth is added", async () => {

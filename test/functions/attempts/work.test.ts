@@ -25,6 +25,7 @@ import {
   failDynamo,
   interceptDynamo,
   isCall,
+  isHold,
   restoreAws,
   watchDynamo,
 } from "../../support/aws-calls.ts";
@@ -542,14 +543,21 @@ describe("a webhook that has changed", () => {
     await expectEmpty();
   });
 
-  test("410 holds what waits behind it", async () => {
+  test("410 holds all that waits behind it at once", async () => {
     receiver.respondWith(410);
-    const rows = await givenLine(webhook, 2);
+    const rows = await givenLine(webhook, 3);
     await openCircuit();
     await visitLine(webhook);
     clock.advance(60);
+    const both = Promise.withResolvers<void>();
+    let holds = 0;
+    interceptDynamo(async (call, send) => {
+      if (isHold(call) && ++holds === 2) both.resolve();
+      if (isHold(call)) await both.promise;
+      return send();
+    });
     await visitLine(webhook);
-    expect(await statusesNow(rows)).toEqual(["failed", "held"]);
+    expect(await statusesNow(rows)).toEqual(["failed", "held", "held"]);
     expect(receiver.received).toHaveLength(1);
   });
 });

@@ -9,7 +9,7 @@ import { bodySignature } from "../../../functions/receivers/signature.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { receivedAgain, watchMessages } from "../../support/attempts.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { failDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeSecrets,
   changeWebhook,
@@ -62,18 +62,19 @@ test("a certification stores a result for each probe", async () => {
   ]);
 });
 
-test("a certification whose results cannot be stored goes back to the queue, and sends all probes again", async () => {
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "UpdateItemCommand") throw new Error("DynamoDB is unavailable");
-    return send();
-  });
-  expect(await sendSlow(sqsEvent(call), left(60_000))).toEqual(failed);
-  expect(await stored()).toEqual(certification);
-  restoreAws();
-  expect(await sendSlow(receivedAgain(call), left(60_000))).toEqual(allDone);
-  expect(receiver.received).toHaveLength(12);
-  expect((await stored()).finished_at).toBeDefined();
-});
+test.each(["webhooks", "deliveries"])(
+  "a certification that cannot be stored in %s goes back to the queue, and sends all probes again",
+  async (table) => {
+    failDynamo((aws) => isCall(aws, "UpdateItem", table));
+    expect(await sendSlow(sqsEvent(call), left(60_000))).toEqual(failed);
+    expect(await stored()).toEqual(certification);
+    restoreAws();
+    expect(await sendSlow(receivedAgain(call), left(60_000))).toEqual(allDone);
+    expect(receiver.received).toHaveLength(12);
+    expect((await stored()).finished_at).toBeDefined();
+    expect((await webhooks.get(webhook.project_id, webhook.id)).last_certification?.id).toBe(certification.id);
+  },
+);
 
 test("a message of a finished certification sends nothing, and the first results stay", async () => {
   const at = new Date().toISOString();

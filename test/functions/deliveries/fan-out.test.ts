@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import type { FirstAttempt } from "../../../functions/deliveries/delivery-queue.ts";
 import type { StoredEvent } from "../../../functions/deliveries/event-store.ts";
 import { handler } from "../../../functions/deliveries/fan-out.ts";
@@ -463,7 +464,7 @@ describe("a batch", () => {
     ["its messages are enqueued", 0],
     // Longer than the upper bound for which the messages of other events wait.
     ["the messages of a slow event are enqueued", 1_100],
-  ])("ends only after %s", async (_, readMs) => {
+  ])("ends only after %s, without a timer", async (_, readMs) => {
     let enqueued = 0;
     interceptDynamo(async ({ command }, send) => {
       if (command === "QueryCommand") await new Promise((resolve) => setTimeout(resolve, readMs));
@@ -475,8 +476,11 @@ describe("a batch", () => {
       enqueued += (input as unknown as QueueBatch).Entries.length;
       return output;
     });
+    const timers = [jest.spyOn(globalThis, "setInterval"), jest.spyOn(globalThis, "clearInterval")] as const;
     await publish(eventOf(webhook.project_id), eventOf(webhook.project_id));
     expect(enqueued).toBe(2);
+    expect(timers[1].mock.calls).toEqual(timers[0].mock.results.map(({ value }) => [value]));
+    jest.restoreAllMocks();
   });
 });
 

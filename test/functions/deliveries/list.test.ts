@@ -9,8 +9,9 @@ import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
+import { expectPages, linkOf, readPages } from "../../support/pages.ts";
 import { expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
-import { type Api, useService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
 let path: string;
 const service = useService();
@@ -33,27 +34,6 @@ const givenMany = (count: number, changesOf: (index: number) => Partial<Delivery
   );
 const newestFirst = (rows: Delivery[]) => rows.map(({ id }) => id).reverse();
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
-
-/** Returns the path of the next page from the Link header (RFC 8288); undefined on the last page. */
-function nextOf(headers: Headers): string | undefined {
-  const link = headers.get("link");
-  if (link === null) return undefined;
-  const url = /^<([^>]+)>; rel="next"$/.exec(link)?.[1] ?? "";
-  expect(url.startsWith(`${service.baseUrl}${path}?`)).toBe(true);
-  return url.slice(service.baseUrl.length);
-}
-
-/** Reads this page and all that follow. */
-async function readPages(first: string, api: Api = scenario.api): Promise<string[][]> {
-  const pages: string[][] = [];
-  for (let next: string | undefined = first; next !== undefined; ) {
-    const { status, body, headers } = await api.get(next);
-    expect(status).toBe(200);
-    pages.push(idsOf(body.data));
-    next = nextOf(headers);
-  }
-  return pages;
-}
 
 test("the delivery list returns an empty array for a webhook without deliveries", async () => {
   const { status, body, headers } = await scenario.api.get(path);
@@ -163,28 +143,20 @@ describe("a page of the delivery list", () => {
     expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(0, count));
     // One more shows that a page follows. The first query reads three rows at most, which show the size of a row.
     expect(rowsRead).toEqual(count < 3 ? [count + 1] : [3, count - 2]);
-    const last = await scenario.api.get(nextOf(headers) ?? "");
+    const last = await scenario.api.get(linkOf(headers) ?? "");
     expect(idsOf(last.body.data)).toEqual([rows[0]?.id]);
     expect(last.headers.get("link")).toBeNull();
   });
 
-  test("that is exactly full has no link when no delivery follows", async () => {
-    await givenMany(20);
-    expect(await readPages(path)).toHaveLength(1);
-  });
-
   test("links to the next until each delivery was returned once", async () => {
-    const rows = await givenMany(45);
-    const pages = await readPages(`${path}?limit=7`);
-    expect(pages.map(({ length }) => length)).toEqual([7, 7, 7, 7, 7, 7, 3]);
-    expect(pages.flat()).toEqual(newestFirst(rows));
+    await expectPages(scenario.api, path, newestFirst(await givenMany(23)));
   });
 
   test("is not shifted by deliveries that are created between two pages", async () => {
     const rows = await givenMany(10);
     const { headers } = await scenario.api.get(`${path}?limit=5`);
     await givenDelivery(scenario.webhook, { at: new Date(startOfDay + 3_600_000) });
-    expect((await readPages(nextOf(headers) ?? "")).flat()).toEqual(newestFirst(rows).slice(5));
+    expect((await readPages(scenario.api, linkOf(headers) ?? "")).flat()).toEqual(newestFirst(rows).slice(5));
   });
 
   test("starts at a cursor whose delivery was deleted", async () => {
@@ -192,7 +164,7 @@ describe("a page of the delivery list", () => {
     const { headers } = await scenario.api.get(`${path}?limit=2`);
     const { webhook_id, id } = rows[2] ?? {};
     await dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key: { webhook_id, id } }));
-    const { body } = await scenario.api.get(nextOf(headers) ?? "");
+    const { body } = await scenario.api.get(linkOf(headers) ?? "");
     expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(2));
   });
 });
@@ -213,7 +185,7 @@ describe("the delivery list with a status", () => {
   test("keeps status and limit in the links until each match was returned once", async () => {
     const isMatch = (index: number) => index % 3 === 0;
     const rows = await givenMany(40, (index) => ({ status: isMatch(index) ? "held" : "succeeded" }));
-    const pages = await readPages(`${path}?status=held&limit=4`);
+    const pages = await readPages(scenario.api, `${path}?status=held&limit=4`);
     for (const page of pages) expect(page.length).toBeLessThanOrEqual(4);
     expect(pages.flat()).toEqual(newestFirst(rows.filter((_, index) => isMatch(index))));
   });
@@ -227,7 +199,7 @@ describe("the delivery list with a status", () => {
       [2, [2, 2, 1]],
       [100, [2, 3]],
     ] as const) {
-      const pages = await readPages(`${path}?status=failed&limit=${limit}`);
+      const pages = await readPages(scenario.api, `${path}?status=failed&limit=${limit}`);
       expect(pages.flat()).toEqual(expected);
       expect(pages.map(({ length }) => length)).toEqual(lengths);
     }
@@ -245,7 +217,7 @@ describe("the delivery list with a status", () => {
     const { body, headers } = await scenario.api.get(`${path}?status=failed`);
     restoreAws();
     expect({ data: body.data, rowsRead }).toEqual({ data: [], rowsRead: 1_000 });
-    expect(nextOf(headers)).toContain(`${path}?status=failed&cursor=`);
+    expect(linkOf(headers)).toContain(`${path}?status=failed&cursor=`);
   });
 
   test("ends a page after 250 read units, when rows are large", async () => {
@@ -259,16 +231,16 @@ describe("the delivery list with a status", () => {
     expect(units).toBeGreaterThan(240);
     // The engine reports a row more than it charges when a query ends at 1 MB.
     expect(units).toBeLessThanOrEqual(250 + 8);
-    const pages = await readPages(nextOf(headers) ?? "");
+    const pages = await readPages(scenario.api, linkOf(headers) ?? "");
     expect(pages.flat()).toEqual([]);
-    const unfiltered = await readPages(`${path}?limit=100`);
+    const unfiltered = await readPages(scenario.api, `${path}?limit=100`);
     expect(unfiltered.length).toBeGreaterThan(1);
     expect(unfiltered.flat()).toEqual(newestFirst(rows));
   });
 
   test("that no delivery has returns empty pages", async () => {
     await givenMany(3);
-    expect((await readPages(`${path}?status=cancelled`)).flat()).toEqual([]);
+    expect((await readPages(scenario.api, `${path}?status=cancelled`)).flat()).toEqual([]);
   });
 });
 
@@ -349,7 +321,7 @@ describe("the delivery list with filters", () => {
   test("keeps all filters in the links until each match was returned once", async () => {
     const rows = await givenMany(30, (index) => ({ status: index % 2 === 0 ? "held" : "failed" }));
     const query = `since=2026-03-01T00:00:05Z&until=2026-03-01T00:00:25.000Z&event=deploy.started&status=held`;
-    const pages = await readPages(`${path}?${query}&limit=3`);
+    const pages = await readPages(scenario.api, `${path}?${query}&limit=3`);
     const expected = rows.filter(({ status }, index) => status === "held" && index >= 5 && index < 25);
     expect(pages.map(({ length }) => length)).toEqual([3, 3, 3, 1]);
     expect(pages.flat()).toEqual(newestFirst(expected));
@@ -360,7 +332,7 @@ describe("a cursor of the delivery list", () => {
   /** Returns the cursor after the first of three deliveries. */
   async function cursorOf(query: string): Promise<string> {
     const { headers } = await scenario.api.get(`${path}?limit=1${query}`);
-    const cursor = new URL(nextOf(headers) ?? "", service.baseUrl).searchParams.get("cursor");
+    const cursor = new URL(linkOf(headers) ?? "", service.baseUrl).searchParams.get("cursor");
     if (cursor === null) throw new Error("The page has no link to a next one.");
     return cursor;
   }
@@ -480,9 +452,9 @@ test("the delivery list names all invalid parameters at once", async () => {
 
 test("the delivery list returns the same pages to a viewer and to an API key", async () => {
   await givenMany(5);
-  const expected = await readPages(`${path}?limit=2`);
+  const expected = await readPages(scenario.api, `${path}?limit=2`);
   for (const api of [scenario.viewer, await scenario.key()])
-    expect(await readPages(`${path}?limit=2`, api)).toEqual(expected);
+    expect(await readPages(api, `${path}?limit=2`)).toEqual(expected);
 });
 
 test("the delivery list returns 404 for a webhook that the caller cannot see", async () => {

@@ -20,9 +20,9 @@ test.each<[string, Row, Webhook, Wait["waiting_for"], string | null]>([
   ["a held delivery of a webhook that was enabled again", { status: "held" }, {}, "suspended", null],
   ["a retry that is planned", due(20), {}, "schedule", at(20)],
   ["a retry that is planned, with an open circuit", due(60), open, "schedule", at(60)],
-  ["an attempt that is due", due(-1), {}, null, at(-1)],
-  ["an attempt that is due for 6 s", due(-6), {}, "busy", at(-6)],
-  ["an attempt that is due, of a slow webhook", due(-1), { slow_since: at(-9) }, "busy", at(-1)],
+  ["an attempt that is due for 5 s", due(-5), {}, null, at(-5)],
+  ["an attempt that is due for longer", due(-5.001), {}, "busy", at(-5.001)],
+  ["an attempt that is due now, of a slow webhook", due(0), { slow_since: at(-9) }, "busy", at(0)],
   [
     "an attempt that is due, with an open circuit, before the first probe",
     due(-300),

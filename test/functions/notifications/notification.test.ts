@@ -112,6 +112,7 @@ test.each([
   ["never before, of a new webhook", "2026-03-01T11:59:00.000Z", undefined, "2026-03-01T12:09:00.000Z"],
   ["ten minutes ago", "2026-02-28T12:00:00.000Z", "2026-03-01T11:50:00.000Z", at.toISOString()],
   ["less than ten minutes ago", "2026-02-28T12:00:00.000Z", "2026-03-01T11:50:00.001Z", "2026-03-01T12:00:00.001Z"],
+  ["now", "2026-02-28T12:00:00.000Z", at.toISOString(), "2026-03-01T12:10:00.000Z"],
   ["in three minutes", "2026-02-28T12:00:00.000Z", "2026-03-01T12:03:00.000Z", "2026-03-01T12:03:00.000Z"],
 ])(
   "the owners are notified that a webhook is disabled, with the last notification %s",

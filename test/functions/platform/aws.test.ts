@@ -155,6 +155,9 @@ describe("transact", () => {
     const seen = cancel(1_000, "TransactionConflict");
     await expect(transact({ one: put("conflict-3") })).rejects.toThrow(TransactionCanceledException);
     expect(seen.tries).toBe(13);
+    const write = jest.fn(() => Promise.reject(named("TransactionConflictException")));
+    await expect(retryConflicts(write)).rejects.toThrow();
+    expect(write).toHaveBeenCalledTimes(13);
   });
 
   test("does not retry a conflict when a condition failed as well", async () => {

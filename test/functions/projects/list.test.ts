@@ -1,8 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { readPages } from "../../support/pages.ts";
 import { invalidFieldsOf } from "../../support/scenario.ts";
-import { type Api, useService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
 const service = useService();
 afterEach(restoreAws);
@@ -26,15 +27,6 @@ test("returns exactly id, name, the role of the caller and the time of joining",
 
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
 
-/** Reads the list and all pages that follow. @returns the ids by page */
-async function readPages(api: Api, path: string): Promise<string[][]> {
-  const { status, body, headers } = await api.get(path);
-  expect(status).toBe(200);
-  const next = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
-  const rest = next === undefined ? [] : await readPages(api, next.slice(service.baseUrl.length));
-  return [idsOf(body.data), ...rest];
-}
-
 describe("the pages of the list", () => {
   test("have each project once, in the order of the ids, of a user and of a scoped key", async () => {
     const { api, userId } = service.user();
@@ -48,7 +40,9 @@ describe("the pages of the list", () => {
       [p2, p3],
       [p4, p5],
     ]);
-    expect(sorted(await readPages(api, "/v1/projects"))).toEqual([projects]);
+    for (const query of ["", "?limit=5"]) {
+      expect(sorted(await readPages(api, `/v1/projects${query}`))).toEqual([projects]);
+    }
   });
 
   test("have 100 projects without a limit, in one query", async () => {

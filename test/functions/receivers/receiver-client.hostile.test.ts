@@ -143,6 +143,11 @@ test.each<[string, Misbehavior, Partial<Outcome>]>([
     floods("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),
     { errorCode: "invalid_response" },
   ],
+  [
+    "has a hundred 1xx responses, and then a length that is none",
+    respondsAndCloses(`${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)}${shortBody}`),
+    { statusCode: 200, errorCode: "connection_reset" },
+  ],
   ["has an invalid chunk size", stopsAfter(`${chunked}zz\r\n`), { statusCode: 200, errorCode: "invalid_response" }],
   // The receiver keeps the connection open: the client must close it.
   [

@@ -1,4 +1,5 @@
 import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
+import { addSeconds } from "../../../functions/platform/time.ts";
 import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
@@ -93,11 +94,12 @@ describe("a webhook without a success is", () => {
 });
 
 test.each([
-  ["one query while the circuit is closed", {}, 1],
-  ["two while it is open", { failing_since: minutes(-10) }, 2],
-])("reading the health costs %s", async (_, values, queries) => {
+  ["one query while the circuit is closed", 29, 1],
+  ["two while it is open", 30, 2],
+])("reading the health of a failing webhook costs %s", async (_, seconds, queries) => {
   await givenWaiting(webhook);
   const calls = watchDynamo();
-  await readHealth({ ...webhook, ...values }, new Date(), reads());
+  const now = new Date();
+  await readHealth({ ...webhook, failing_since: addSeconds(now, -seconds) }, now, reads());
   expect(calls.map(({ command }) => command)).toEqual(Array(queries).fill("QueryCommand"));
 });
