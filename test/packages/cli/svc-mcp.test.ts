@@ -16,7 +16,12 @@ import { jsonLines } from "../../../packages/cli/src/mcp/json-lines.ts";
 import { offeredTools } from "../../../packages/cli/src/mcp/offered-tools.ts";
 import { tools as allTools } from "../../../packages/cli/src/mcp/tools.ts";
 import { certificationView } from "../../../packages/cli/src/mcp/views.ts";
-import type { DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../packages/client/src/client.ts";
+import type {
+  Client as ApiClient,
+  DeliveryWithAttempts,
+  Webhook,
+  WebhookHealth,
+} from "../../../packages/client/src/client.ts";
 import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -715,6 +720,19 @@ describe("diagnose", () => {
       next_step: expect.stringMatching(nextStep),
     });
     expect(JSON.stringify(diagnose(inputs, () => false))).not.toMatch(writingTools);
+  });
+
+  test("of a webhook names the newest delivery that failed, also one that is retried", async () => {
+    const retried = { ...failing, id: "d-2", status: "pending", payload: {} };
+    const stub = {
+      getWebhook: async () => base,
+      listDeliveries: async () => ({ items: [succeeded, pending, retried, failing] }),
+      getDelivery: async (_: object, id: string) => ({ ...retried, id }),
+    } as unknown as ApiClient;
+    const tool = allTools.find(({ name }) => name === "why_is_this_webhook_failing");
+    const id = "0193f8a0-0000-7000-8000-000000000000";
+    const { structured } = (await tool?.run(stub, { project: id, webhook_id: id }, () => true)) ?? {};
+    expect(structured).toMatchObject({ newest_failure: { delivery: { id: "d-2" } } });
   });
 });
 

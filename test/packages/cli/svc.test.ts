@@ -1092,6 +1092,12 @@ describe("when a request fails", () => {
     expect({ ended, stderr }).toEqual({ ended: code, stderr: expect.stringContaining(message) });
   });
 
+  test("tail, which retries itself, makes one request of a service that is unavailable at its start", async () => {
+    const stub = await startStub(503, { "Retry-After": "1" }, error("service_unavailable"));
+    const { code } = await svcHere(["deliveries", "tail"], { env: { ...env, SVC_BASE_URL: stub.url } });
+    expect([code, stub.requests.length]).toEqual([5, 1]);
+  });
+
   test("exits with 3 and the reason for an expired JWT", async () => {
     const SVC_API_KEY = mintToken(process.env.JWT_SECRET ?? "", userId, -1);
     const { code, stderr } = await svcHere(["projects", "list"], { env: { ...env, SVC_API_KEY } });

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
 import {
@@ -47,7 +48,7 @@ const webhook = {
 const deliveryOf = (number: number, status = "succeeded") => ({
   ...{ id: `0193${String(number).padStart(4, "0")}-0000-7000-8000-00000000d301`, webhook_id: webhookId, status },
   ...{ event: "deploy.failed", deployment_id: null, test: false, created_at: at, attempt_count: 1 },
-  ...{ waiting_for: null, next_attempt_at: null },
+  ...{ waiting_for: null, next_attempt_at: null, last_attempt: null },
 });
 const attempt = {
   ...{ number: 1, at, duration_ms: 5, request_count: 1, status_code: 200, error_code: null, hint: null },
@@ -100,7 +101,11 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   render(null, browser.page.body);
-  await elapse(100);
+  // The longest message.
+  await elapse(5_000);
+  const left = ["online", "offline"].flatMap((name) => getEventListeners(browser.window, name));
+  expect([...left, ...getEventListeners(browser.page, "visibilitychange")]).toEqual([]);
+  expect(jest.getTimerCount()).toBe(0);
   Object.assign(browser, { isOnline: true });
   browser.page.hidden = false;
   jest.restoreAllMocks();
@@ -202,6 +207,7 @@ describe("a failed load", () => {
     await elapse(2_000);
     expect(times).toHaveLength(before + 3);
     await open("#/projects");
+    expect(textsOf("alert")).toEqual([]);
     const left = times.length;
     browser.window.dispatchEvent(new Event("online"));
     await elapse(100);
@@ -222,10 +228,15 @@ describe("a failed load", () => {
   });
 });
 
-test("signing out forgets the signing secrets that were shown", async () => {
-  const { revealedSecrets } = await source("session.ts");
+test("signing out forgets the signing secrets that were shown, and the rotations", async () => {
+  const { previousSecretExpiresAt, recordRotation, revealedSecrets } = await source("session.ts");
   await start();
   revealedSecrets.set(webhookId, "whsec_shown");
+  for (const [id, expiresAt] of Object.entries({ [webhookId]: now + 60_000, other: now + 120_000 })) {
+    recordRotation(id, expiresAt);
+  }
+  await shows("The previous one expires in 00:");
+  expect(previousSecretExpiresAt("other")).toBe(now + 120_000);
   await click("Sign out");
   expect([...revealedSecrets]).toEqual([]);
   expect(browser.stored.size).toBe(0);
@@ -268,8 +279,14 @@ test("an action runs once at a time", async () => {
   expect(sentTo("POST events")).toHaveLength(1);
   sentEvent.resolve(json({}));
   await shows("deploy.succeeded was added to the queue.");
+  await elapse(3_000);
   await click("Send deployment event");
   expect(sentTo("POST events")).toHaveLength(2);
+  // Each message is shown for four seconds, also one that follows another.
+  await elapse(3_000);
+  expect(textOf()).toContain("deploy.succeeded was added to the queue.");
+  await elapse(1_000);
+  expect(textOf()).not.toContain("deploy.succeeded was added to the queue.");
 });
 
 describe("an action that fails", () => {
@@ -295,7 +312,28 @@ describe("an action that fails", () => {
     for (const name of buttons) await click(name);
     await until(() => textsOf("alert").length > 0);
     expect(textsOf("alert")).toEqual([expect.stringMatching(/^Not now\. conflict .*request r-42$/)]);
+    respond(route, () => json({}, {}, 202));
+    await click(buttons.at(-1) ?? "");
+    expect(textsOf("alert")).toEqual([]);
   });
+});
+
+test("a key of a service account is deleted by a second click, and then no longer listed", async () => {
+  let keys = [{ id: "k-1", name: "ci", key_prefix: "svc_1", created_at: at, last_used_at: null }];
+  respond("GET service-accounts", () =>
+    json([{ id: "a-1", project_id: projectId, name: "job", role: "viewer", created_at: at, created_by: "me" }]),
+  );
+  respond("GET trusted-workflows", () => json([]));
+  respond("GET api-keys", () => json(keys));
+  respond("DELETE k-1", () => {
+    keys = [];
+    return new Response(null, { status: 204 });
+  });
+  await start(`#/projects/${projectId}/access`);
+  for (const name of ["Keys job", "Delete ci"]) await click(name);
+  expect(keys).toHaveLength(1);
+  await click("Confirm: delete ci");
+  await shows("No keys yet");
 });
 
 describe("a certification", () => {
@@ -346,6 +384,36 @@ test("the deliveries of a project without webhooks say that it needs one", async
   await shows("Create a webhook first");
 });
 
+test("the statistics of a list of webhooks are loaded four at a time, without one that fails, and for no other view", async () => {
+  const ids = Array.from({ length: 6 }, (_, index) => `w-${index}`);
+  respond("GET webhooks", () => json(ids.map((id) => ({ ...webhook, id }))));
+  const isLoaded = Promise.withResolvers<void>();
+  respond("GET stats", async ({ path }) => {
+    await isLoaded.promise;
+    if (path.includes("w-2")) return failure(500, "internal_error", "No.");
+    return json({ attempts: 1, succeeded: 0, window: "24h", buckets: [] });
+  });
+  await start(`#/projects/${projectId}/deliveries`);
+  await shows("No deliveries yet");
+  expect(sentTo("GET stats")).toEqual([]);
+  await open(`#/projects/${projectId}`);
+  await shows("Last 24 h");
+  expect(sentTo("GET stats")).toHaveLength(4);
+  isLoaded.resolve();
+  await shows("1 of 1 failed");
+  expect([sentTo("GET stats").length, textOf().match(/1 of 1 failed/g)?.length]).toEqual([6, 5]);
+});
+
+test("a name that is removed is sent as null", async () => {
+  respond(`GET ${webhookId}`, () => json({ ...webhook, name: "Chat" }));
+  respond(`PATCH ${webhookId}`, () => json(webhook));
+  await start();
+  await click("Edit");
+  await enter("Name optional", " ");
+  await click("Save");
+  expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ name: null, events: ["deploy.failed"] }]);
+});
+
 test("an error about a field is shown once, at the field, and others in full", async () => {
   const message = "must start with https://";
   let path = "url";
@@ -375,6 +443,45 @@ test("an error about a field is shown once, at the field, and others in full", a
 });
 
 describe("deliveries", () => {
+  test.each([
+    ["", "succeeded", 3],
+    ["?status=pending", "pending", 2],
+    ["?event=deploy.failed", "pending", 10],
+  ])("with the filters %j, and a last one that is %s, are reloaded every %i s", async (query, status, seconds) => {
+    respond("GET deliveries", () => json([deliveryOf(2), deliveryOf(1, status)]));
+    await start(`${hash}${query}`);
+    await until(() => count("tr") === 3);
+    sent = [];
+    await elapse(30_000);
+    expect(sentTo("GET deliveries")).toHaveLength(30 / seconds);
+  });
+
+  test("one that failed is retried at its time, and one that was never sent is sent next", async () => {
+    const due = { waiting_for: "schedule", next_attempt_at: new Date(now + 300_000).toISOString() };
+    const last_attempt = { ...attempt, error_code: "timeout" };
+    respond("GET deliveries", () =>
+      json([
+        { ...deliveryOf(2, "pending"), ...due },
+        { ...deliveryOf(1, "pending"), ...due, last_attempt },
+      ]),
+    );
+    await start();
+    await shows("deploy.failed 1 · next in 5 min");
+    await shows("deploy.failed 1 · retry in 5 min");
+  });
+
+  test("are filtered by the end of a period, and cleared fields are no filters", async () => {
+    await start(`${hash}?deployment_id=${projectId}`);
+    const at = "2026-11-21T10:00";
+    await enter("Until", at);
+    const until = new URLSearchParams({ deployment_id: projectId, until: new Date(at).toISOString() });
+    expect(browser.location.hash).toBe(`${hash}?${until}`);
+    await open(browser.location.hash);
+    await enter("Deployment", "");
+    until.delete("deployment_id");
+    expect(browser.location.hash).toBe(`${hash}?${until}`);
+  });
+
   test("an attempt whose request was sent twice is marked, and no other", async () => {
     const { id } = deliveryOf(1);
     const attempts = [attempt, { ...attempt, number: 2, request_count: 2 }];
@@ -435,11 +542,23 @@ describe("deliveries", () => {
     await open(browser.location.hash);
     await until(() => rows() === 20);
     expect(lastQuery()).toEqual({ status: "failed", limit: "20" });
+    const links = browser.page.body.all().map((node) => node.getAttribute("href"));
+    expect(links).toContain(`${hash}/deliveries/${lists.failed?.[0]?.id}?status=failed`);
     await click("Load more");
     await until(() => rows() === 30);
     const queries = sentTo("GET deliveries").map(({ query }) => query);
     expect(queries).toContainEqual({ status: "failed", limit: "20", cursor: lists.failed?.[19]?.id });
     expect(textOf()).not.toMatch(/d301 succeeded/);
+  });
+
+  test("are reloaded in full pages while none of those that were searched match", async () => {
+    const link = '<https://api.test/v1/next?cursor=c>; rel="next"';
+    respond("GET deliveries", () => json([], { Link: link }));
+    await start(`${hash}?status=failed`);
+    await shows("None found so far");
+    await click("Load more");
+    await elapse(5_000);
+    expect(sentTo("GET deliveries").at(-1)?.query).toEqual({ status: "failed", limit: "20" });
   });
 
   test("are sent again oldest first, after a 429 later, and one that is rejected is listed", async () => {
@@ -479,6 +598,24 @@ test("deliveries that are sent again: a dialog that was closed sends no more, an
   isClosed.resolve();
   await shows("1 delivery is sent again.");
   expect([sentTo("POST redeliver").length, textOf()]).toEqual([1, expect.stringContaining("Recover deliveries")]);
+});
+
+test("deliveries that are sent again: an error of all ends the run, which continues with the others", async () => {
+  respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
+  const responses = [
+    failure(404, "not_found", "There is no such delivery."),
+    failure(409, "project_suspended", "The project is suspended."),
+  ];
+  respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
+  await start();
+  await enter("Select all shown", true);
+  for (const name of ["Resend 3", "Resend 3"]) await click(name);
+  await shows("The project is suspended.");
+  await click("Resend 2");
+  await shows("2 of 3 sent again, 1 rejected.");
+  const ids = sentTo("POST redeliver").map(({ path }) => path.split("/").at(-2));
+  expect(ids).toEqual([1, 2, 2, 3].map((number) => deliveryOf(number).id));
+  await click("Cancel");
 });
 
 describe("a recovery", () => {
@@ -528,6 +665,9 @@ describe("a recovery", () => {
     });
     await start();
     await countFirst("3 would be sent again");
+    // Another time needs another count.
+    await enter("Created since", "2026-11-21T00:00");
+    await click("Count");
     await click("Recover 3");
     await shows("1000 sent again so far.");
     lastCall.resolve();
@@ -535,6 +675,14 @@ describe("a recovery", () => {
     const bodies = sentTo("POST recover").map(({ body }) => body);
     const first = { since: expect.any(String) };
     expect(bodies).toEqual([first, { ...first, cursor: "c1" }, { ...first, cursor: "c2" }]);
+  });
+
+  test("counts the newest 2000 deliveries", async () => {
+    const id = `${now.toString(16).padStart(12, "0").replace(/^.{8}/, "$&-")}-7000-8000-00000000d301`;
+    const page = Array(100).fill({ ...deliveryOf(0, "failed"), id });
+    respond("GET deliveries", () => json(page, { Link: '<https://api.test/v1/next?cursor=c>; rel="next"' }));
+    await start();
+    await countFirst("At least 2000 would be sent again");
   });
 
   test("whose dialog was closed makes no further call, and shows what was sent", async () => {
@@ -568,11 +716,28 @@ test("a new key: warns before one that may do everything and one that never expi
   await shows("The key works until someone revokes it.");
 });
 
+test("a new key may be for 20 projects, and no more", async () => {
+  const names = Array.from({ length: 21 }, (_, index) => `project ${index}`);
+  respond("GET v1/projects", () => json(names.map((name) => ({ id: name, name, role: "admin", created_at: at }))));
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  for (const name of names.slice(1)) await enter(name, true);
+  expect(textOf()).not.toContain("at most 20 projects");
+  await enter("project 0", true);
+  expect(textOf()).toContain("A key can be limited to at most 20 projects.");
+});
+
 test("a new key may have permissions that the platform adds", async () => {
   const platform_permissions = [{ name: "registry:push", description: "push images" }];
   respond("GET current", () => json({ platform_permissions }));
   respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
   await start("#/keys");
+  await shows("No API keys yet");
+  browser.page.body
+    .all()
+    .find((node) => textOf(node) === "New key" && node.localName === "button")
+    ?.focus();
   await click("New key");
   await enter("Name", "ci");
   await enter("Choose permissions", true);
@@ -581,6 +746,13 @@ test("a new key may have permissions that the platform adds", async () => {
   await enter("All my projects, also later ones", true);
   await click("Create key");
   await shows("Your new API key");
+  const find = (name: string) => browser.page.body.all().find(({ localName }) => localName === name);
+  // A secret that was copied from its field is not asked about.
+  find("textarea")?.dispatchEvent(new Event("copy"));
+  await click("Done");
+  expect(count("dialog")).toBe(0);
+  // Not the button of the form, which is gone.
+  expect(textOf(browser.page.activeElement)).toBe("New key");
   const { permissions } = sentTo("POST api-keys")[0]?.body ?? {};
   expect(permissions).toEqual(["projects:read", "webhooks:read", "deliveries:read", "events:read", "registry:push"]);
 });
@@ -589,4 +761,39 @@ test("the header counts down only the last five minutes of a session", async () 
   await start("#/keys", 301);
   expect(textOf()).not.toContain("session ends in");
   await shows("session ends in 04:");
+});
+
+test("the events of a project: older ones are added page by page, new ones as they are stored", async () => {
+  const eventOf = (number: number) => {
+    const id = `e-${String(number).padStart(3, "0")}`;
+    const time = new Date(now - number * 1000).toISOString();
+    return { id, event: "deploy.started", deployment_id: id, timestamp: time, received_at: time, payload: {} };
+  };
+  const link = (after: string, rel: string) => `<https://api.test/v1/events?after=${after}>; rel="${rel}"`;
+  const pages: Record<string, [items: number[], link: string]> = {
+    "": [[2], `${link("older", "next")}, ${link("new", "monitor")}`],
+    older: [[], link("oldest", "next")],
+    oldest: [[3], link("last", "next")],
+    last: [[4], ""],
+    new: [[1], link("newer", "next")],
+    newer: [[0], link("newest", "monitor")],
+    newest: [[], link("newest", "monitor")],
+  };
+  respond("GET events", ({ query }) => {
+    const [items, Link] = pages[query.after ?? ""] ?? [[], ""];
+    return json(items.map(eventOf), { Link });
+  });
+  const shown = () => textOf().match(/e-\d{3}/g);
+  await start(`#/projects/${projectId}/events`);
+  await until(() => shown()?.length === 1);
+  // A page without events is no reason to click again, and one with an event is no reason to read on.
+  await click("Load more");
+  await until(() => shown()?.includes("e-003") ?? false);
+  await elapse(6_000);
+  expect(shown()).toEqual(["e-000", "e-001", "e-002", "e-003"]);
+  await click("Load more");
+  await until(() => shown()?.includes("e-004") ?? false);
+  expect(textOf()).not.toContain("Load more");
+  const afters = sentTo("GET events").map(({ query }) => query.after ?? "");
+  expect(new Set(afters)).toEqual(new Set(Object.keys(pages)));
 });
