@@ -10,7 +10,9 @@ const jwt = `${segment({ alg: "HS256" })}.${segment({ sub: "alice", exp: 1_900_0
 test("svc and the console describe a JWT by its subject and expiry", () => {
   const expires_at = "2030-03-17T17:46:40.000Z";
   expect(identityOf(jwt)).toEqual({ kind: "jwt", subject: "alice", expires_at });
-  expect(sessionOf(jwt)).toMatchObject({ kind: "jwt", user: "alice", expiresAt: Date.parse(expires_at) });
+  for (const pasted of [jwt, `  Bearer ${jwt} `]) {
+    expect(sessionOf(pasted)).toEqual({ token: jwt, kind: "jwt", user: "alice", expiresAt: Date.parse(expires_at) });
+  }
 });
 
 test.each(["svc_0123456789abcdef", "acme_0123456789", "old.0123456789ab"])(

@@ -116,6 +116,13 @@ test.each([
   expect(values.reduce<unknown>((names, text) => parse(text, names), undefined)).toEqual(events);
 });
 
+test.each(["everything", "webhooks:reed"])("keys create rejects the permission %s", async (permission) => {
+  const args = ["keys", "create", "ci", "--permission", permission];
+  await expect(createProgram({ hasJsonErrors: true }).parseAsync(args, { from: "user" })).rejects.toThrow(
+    "Valid: projects:read",
+  );
+});
+
 test.each([
   ["deploy.paused", "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled."],
   ["deploy.failed,", "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled."],
@@ -161,6 +168,7 @@ test.each<[string[], string]>([
   [["webhooks", "update"], "Nothing to change."],
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
+  [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],
   [["audit", "--limit", "0"], "--limit must be a whole number from 1 to 100."],
   [["deliveries", "list", "--until", "tomorrow"], "--until must be an ISO 8601 time"],
 ])("%j is rejected before a request is made", async (args, message) => {

@@ -340,15 +340,6 @@ describe("keys", () => {
     expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(`${narrow.slice(0, 12)}….`) });
   });
 
-  test.each([
-    [["--permission", "everything"], "Valid: projects:read"],
-    [["--permission", "webhooks:reed"], "Valid: projects:read"],
-    [["--expires", "soon"], "not a valid duration"],
-  ])("create rejects %j without a request", async (args, message) => {
-    const { code, stderr } = await svcHere(["keys", "create", "x", ...args], { env: session() });
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
-  });
-
   test("create and trust accept a permission that the platform adds, and leave an unknown one to the service", async () => {
     process.env.PERMISSIONS = JSON.stringify([{ name: "registry:push", description: "push images" }]);
     try {
@@ -667,13 +658,10 @@ describe("webhooks", () => {
     [["webhooks", "show", "0"], 2, "0 is not a valid id"],
     [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
     [["webhooks", "show"], 4, "svc webhooks create"],
-    [["webhooks", "update"], 2, "Nothing to change"],
     [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
     [["webhooks", "update", "--filter", "branch=main", "next"], 2, "next is not a field and a value"],
     [["webhooks", "test-filter", "--filter", "=main"], 2, "=main is not a field and a value"],
-    [["webhooks", "rotate", "--overlap", "soon"], 2, "soon is not a valid duration"],
     [["webhooks", "delete"], 2, "missing required argument"],
-    [["webhooks", "delete", "0193"], 2, "Pass the full id; prefixes are not accepted here."],
     [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
     [["webhooks", "explode"], 2, "unknown command"],
     [["webhooks"], 2, "Usage: svc webhooks"],
@@ -689,10 +677,7 @@ describe("webhooks", () => {
     [["deliveries", "recover"], 2, "--since"],
     [["deliveries", "tail", "--last", "many"], 2, "from 0 to 100"],
     [["deliveries", "tail"], 4, "The project has no webhooks"],
-    [["deliveries", "recover", "--since", "yesterday"], 2, "--since must be an ISO 8601 time"],
-    [["listen", "--secret", "hunter2"], 2, "The signing secret is cut off"],
     [["listen", "--port", "http"], 2, "--port must be a whole number"],
-    [["listen", "--forward", "there"], 2, "absolute http(s) URL"],
     [["completion", "tcsh"], 2, "Allowed choices are"],
     [["--verbose"], 2, "unknown option"],
   ])("%j exits with %i and the reason", async (args, code, message) => {
