@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { clientTypes } from "../../packages/client/build/types.ts";
 import { command } from "../local/command.ts";
 import { openApiDocument } from "../openapi/document.ts";
 import { reference } from "../openapi/reference.ts";
@@ -15,6 +14,8 @@ const root = join(import.meta.dirname, "../..");
 
 /** Returns the generated files by path. The same sources always produce the same text. */
 export async function generate(): Promise<Map<string, string>> {
+  // The TypeScript compiler, whose loading takes longer than `--help`.
+  const { clientTypes } = await import("../../packages/client/build/types.ts");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const document = await openApiDocument(version);
   return new Map([

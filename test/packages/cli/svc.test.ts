@@ -50,10 +50,11 @@ async function newWebhook(events = ["deploy.succeeded"], url = receiver.url): Pr
   expect(status).toBe(201);
   return body.data;
 }
-afterEach(async () => {
+/** For the tests that create webhooks. */
+async function deleteWebhooks(): Promise<void> {
   receiver.respondWith(200);
   for (const { id } of (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data) await api.delete(path(id));
-});
+}
 
 /** Starts a server that returns one response to all requests, and records their headers. */
 async function startStub(status: number, headers: Record<string, string>, body: string) {
@@ -210,6 +211,8 @@ describe("signing in", () => {
 });
 
 describe("on a terminal", () => {
+  afterEach(deleteWebhooks);
+
   const onTerminal = needs("python3").test;
 
   onTerminal("login asks for base URL and key, and does not echo the key", async () => {
@@ -255,6 +258,8 @@ describe("on a terminal", () => {
 });
 
 describe("keys", () => {
+  afterEach(deleteWebhooks);
+
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
 
   test("create prints only the key to stdout", async () => {
@@ -462,6 +467,8 @@ describe("audit", () => {
 });
 
 describe("workflows", () => {
+  afterEach(deleteWebhooks);
+
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
   const workflows = (...args: string[]) => svcHere(["workflows", ...args], { env: session() });
 
@@ -573,6 +580,8 @@ describe("projects", () => {
 });
 
 describe("webhooks", () => {
+  afterEach(deleteWebhooks);
+
   test("create prints only the secret to stdout", async () => {
     const args = ["webhooks", "create", receiver.url, "--events", "deploy.started,deploy.failed"];
     const { code, stdout, stderr } = await svcHere(args, { env, showsSecret: true });
@@ -643,47 +652,6 @@ describe("webhooks", () => {
       project_id: projectId,
     });
     expect(created.secret).toMatch(/^whsec_/);
-  });
-
-  test.each<[string[], number, string]>([
-    [["webhooks", "create", "https://example.com/"], 2, "--events"],
-    [
-      ["webhooks", "create", "https://example.com/", "--events", "deploy.paused"],
-      2,
-      "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
-    ],
-    [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
-    [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
-    [["webhooks", "show", "000"], 2, "000 is not a valid id"],
-    [["webhooks", "show", "0"], 2, "0 is not a valid id"],
-    [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
-    [["webhooks", "show"], 4, "svc webhooks create"],
-    [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
-    [["webhooks", "update", "--filter", "branch=main", "next"], 2, "next is not a field and a value"],
-    [["webhooks", "test-filter", "--filter", "=main"], 2, "=main is not a field and a value"],
-    [["webhooks", "delete"], 2, "missing required argument"],
-    [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
-    [["webhooks", "explode"], 2, "unknown command"],
-    [["webhooks"], 2, "Usage: svc webhooks"],
-    [["webhoks"], 2, "Did you mean webhooks?"],
-    [["certify"], 2, "unknown command 'certify'\nDid you mean:\n  svc webhooks certify\n"],
-    [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],
-    [["webhooks", "--json"], 2, '{"error":{"code":"usage_error","message":"A command is missing.'],
-    [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
-    [["deliveries", "show", "7"], 2, "7 is not a valid delivery id"],
-    [["deliveries", "show", randomUUID()], 4, "No delivery with the id"],
-    [["deliveries", "list", "--limit", "0"], 2, "from 1 to 999999"],
-    [["deliveries", "list", "--status", "lost"], 2, "Allowed choices are"],
-    [["deliveries", "recover"], 2, "--since"],
-    [["deliveries", "tail", "--last", "many"], 2, "from 0 to 100"],
-    [["deliveries", "tail"], 4, "The project has no webhooks"],
-    [["listen", "--port", "http"], 2, "--port must be a whole number"],
-    [["completion", "tcsh"], 2, "Allowed choices are"],
-    [["--verbose"], 2, "unknown option"],
-  ])("%j exits with %i and the reason", async (args, code, message) => {
-    const rejected = await svcHere(args, { env });
-    expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
-    expect(rejected.stderr).not.toContain("    at ");
   });
 
   test("list, show and update print tables, and with --json exactly the API's data", async () => {
@@ -804,6 +772,8 @@ describe("webhooks", () => {
 });
 
 describe("apply", () => {
+  afterEach(deleteWebhooks);
+
   const file = (...webhooks: object[]) => ({ env, input: JSON.stringify({ webhooks }), showsSecret: true });
   const apply = (options: ReturnType<typeof file>, ...args: string[]) =>
     svcHere(["apply", "-f", "-", ...args], options);
@@ -882,6 +852,8 @@ describe("apply", () => {
 });
 
 describe("deliveries", () => {
+  afterEach(deleteWebhooks);
+
   /** Creates a webhook and waits until its first delivery has a status. */
   async function newDelivery(status: "succeeded" | "failed", changes: object = {}) {
     const webhook = await newWebhook(["deploy.started"]);
@@ -1060,6 +1032,47 @@ describe("deliveries", () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/\(conflict, request [\w-]+\)\n→ .*svc webhooks update <id> --enable/);
   });
+});
+
+test.each<[string[], number, string]>([
+  [["webhooks", "create", "https://example.com/"], 2, "--events"],
+  [
+    ["webhooks", "create", "https://example.com/", "--events", "deploy.paused"],
+    2,
+    "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
+  ],
+  [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
+  [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
+  [["webhooks", "show", "000"], 2, "000 is not a valid id"],
+  [["webhooks", "show", "0"], 2, "0 is not a valid id"],
+  [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
+  [["webhooks", "show"], 4, "svc webhooks create"],
+  [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
+  [["webhooks", "update", "--filter", "branch=main", "next"], 2, "next is not a field and a value"],
+  [["webhooks", "test-filter", "--filter", "=main"], 2, "=main is not a field and a value"],
+  [["webhooks", "delete"], 2, "missing required argument"],
+  [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
+  [["webhooks", "explode"], 2, "unknown command"],
+  [["webhooks"], 2, "Usage: svc webhooks"],
+  [["webhoks"], 2, "Did you mean webhooks?"],
+  [["certify"], 2, "unknown command 'certify'\nDid you mean:\n  svc webhooks certify\n"],
+  [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],
+  [["webhooks", "--json"], 2, '{"error":{"code":"usage_error","message":"A command is missing.'],
+  [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
+  [["deliveries", "show", "7"], 2, "7 is not a valid delivery id"],
+  [["deliveries", "show", randomUUID()], 4, "No delivery with the id"],
+  [["deliveries", "list", "--limit", "0"], 2, "from 1 to 999999"],
+  [["deliveries", "list", "--status", "lost"], 2, "Allowed choices are"],
+  [["deliveries", "recover"], 2, "--since"],
+  [["deliveries", "tail", "--last", "many"], 2, "from 0 to 100"],
+  [["deliveries", "tail"], 4, "The project has no webhooks"],
+  [["listen", "--port", "http"], 2, "--port must be a whole number"],
+  [["completion", "tcsh"], 2, "Allowed choices are"],
+  [["--verbose"], 2, "unknown option"],
+])("%j exits with %i and the reason", async (args, code, message) => {
+  const rejected = await svcHere(args, { env });
+  expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
+  expect(rejected.stderr).not.toContain("    at ");
 });
 
 describe("when a request fails", () => {

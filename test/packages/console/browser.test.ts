@@ -1103,7 +1103,10 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByText("Read-only (viewer)").waitFor();
     });
 
-    test("an admin sees exactly the permitted controls, and axe finds no violation, also in the dark theme on a phone", async () => {
+    /** One of each layout. The colors of both themes and the width of every screen have tests below. */
+    const checkedOnPhone = ["a project", "a webhook's health", "verification code", "a delivery"];
+
+    test("an admin sees exactly the permitted controls, a closed dialog returns the focus, and axe finds no violation, also in the dark theme on a phone", async () => {
       const page = await newPage();
       const violations: Record<string, string[]> = {};
       const check = async (name: string, selector = "html") => {
@@ -1133,8 +1136,9 @@ inChromium.describe("the console in Chromium", () => {
           await check(`${screen}: ${button}`, "dialog");
           await page.keyboard.press("Escape");
           await page.getByRole("dialog").waitFor({ state: "detached" });
+          await eventually(async () => expect(await focused(page)).toBe(button));
         }
-        await checkDarkOnPhone(screen);
+        if (checkedOnPhone.includes(screen)) await checkDarkOnPhone(screen);
       });
       expect(controls).toEqual(controlsOf("admin"));
       expect(violations).toEqual({});
@@ -1348,20 +1352,6 @@ inChromium.describe("the console in Chromium", () => {
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("ArrowUp");
       expect(await focused(page)).toBe(names[0]);
-    });
-
-    test("Escape closes a dialog and returns the focus to its button", async () => {
-      const { hash } = await newScenario();
-      const page = await signedIn(hash);
-      await page.getByRole("button", { name: "Edit" }).waitFor();
-      for (const name of ["Send test", "Disable", "Edit", "Rotate secret", "Delete"]) {
-        await tabTo(page, name);
-        await page.keyboard.press("Enter");
-        await page.getByRole("dialog").waitFor();
-        await page.keyboard.press("Escape");
-        await page.getByRole("dialog").waitFor({ state: "detached" });
-        await eventually(async () => expect(await focused(page)).toBe(name));
-      }
     });
   });
 
