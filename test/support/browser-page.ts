@@ -181,6 +181,7 @@ export async function click(name: string): Promise<void> {
       .find((node) => node.localName === "button" && (node.getAttribute("aria-label") ?? textOf(node)) === name);
   await until(() => find()?.disabled === false);
   const button = find();
+  button?.focus();
   const isSubmit = button?.getAttribute("type") === "submit";
   (isSubmit ? button?.closest("form") : button)?.dispatchEvent(new Event(isSubmit ? "submit" : "click"));
   await elapse(STEP_MS);

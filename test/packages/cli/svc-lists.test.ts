@@ -12,11 +12,21 @@ import { svcHere } from "../../support/svc-here.ts";
 const COUNT = 250;
 const idOf = (number: number) => `0193f8a0-0000-7000-8000-${String(number).padStart(12, "0")}`;
 const webhook = { id: idOf(1), url: "https://example.com/", events: ["deploy.started"], enabled: true };
+const actors = [
+  { type: "platform" },
+  { type: "system" },
+  { type: "anonymous" },
+  { type: "jwt", user_id: "alice" },
+  { type: "api_key", user_id: "bob", credential_id: "k-1" },
+  { type: "workflow", user_id: "workflow:7", repository: "acme/shop" },
+];
 /** Has the fields of a project, a delivery, a deployment event and an audit event. */
 const itemOf = (number: number) => ({
   ...{ id: idOf(number), name: `project ${number}`, created_at: idOf(number) },
   deployment_id: idOf(Math.floor(number / eventsPerDeployment)),
   ...{ event: "deploy.started", timestamp: "2026-11-21T12:00:00Z", payload: {}, status: "failed", test: false },
+  ...{ at: "2026-11-21T12:00:00Z", action: "webhook.updated", resource_id: "w-1", details: {} },
+  actor: actors[number % actors.length],
 });
 
 let requests: string[];
@@ -90,6 +100,14 @@ test.each<[string, object, string[]]>([
   const api = createClient({ baseUrl: env.SVC_BASE_URL ?? "", token: "svc_1" });
   await tools.find((each) => each.name === name)?.run(api, { project: idOf(0), ...input }, () => true);
   expect(requests).toEqual(expected.map((page) => expect.stringMatching(`^${page}( |$)`)));
+});
+
+test("the audit says who did each thing", async () => {
+  const { stdout } = await svcHere(["audit", "--limit", "6"], { env });
+  expect(stdout.match(/(?<=w-1 +)\S.*/g)).toEqual([
+    ...["the platform", "this service", "someone without a credential"],
+    ...["alice", "bob with the key k-1", "workflow:7 of acme/shop"],
+  ]);
 });
 
 test("a project is found by its name on each page", async () => {

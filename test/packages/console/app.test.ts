@@ -230,8 +230,13 @@ describe("a failed load", () => {
 
 test("signing out forgets the signing secrets that were shown, and the rotations", async () => {
   const { previousSecretExpiresAt, recordRotation, revealedSecrets } = await source("session.ts");
+  respond(`GET ${webhookId}`, () => json({ ...webhook, health: { ...webhook.health, last_success_at: at } }));
   await start();
+  await shows("No deliveries yet");
+  expect(textOf()).not.toContain("does it reject what is forged?");
   revealedSecrets.set(webhookId, "whsec_shown");
+  // Its first steps stay for the session that created it.
+  await shows("does it reject what is forged?");
   for (const [id, expiresAt] of Object.entries({ [webhookId]: now + 60_000, other: now + 120_000 })) {
     recordRotation(id, expiresAt);
   }
@@ -404,6 +409,25 @@ test("the statistics of a list of webhooks are loaded four at a time, without on
   expect([sentTo("GET stats").length, textOf().match(/1 of 1 failed/g)?.length]).toEqual([6, 5]);
 });
 
+test("the code to verify is loaded again after a failure, and the result of a check is that of its inputs", async () => {
+  Object.assign(globalThis, { isSecureContext: true });
+  respond("GET receivers.json", () => Promise.reject(new TypeError("Failed to fetch")));
+  await start(`${hash}/verify`);
+  await shows("The files could not be loaded.");
+  respond("GET receivers.json", () => new Response('{"node/verify-webhook.mjs":"code"}'));
+  await open(hash);
+  await open(`${hash}/verify`);
+  await shows("verify-webhook.mjs verifies the signature");
+  await enter("Headers", "X-Service-Signature: sha256=00");
+  await enter("Secret", "whsec_00");
+  for (const change of ["Reject it if it is older than 5 minutes, as a receiver does", "Body"]) {
+    await click("Check");
+    await shows("X-Service-Signature invalid");
+    await enter(change, true);
+    expect(textOf()).not.toContain("X-Service-Signature invalid");
+  }
+});
+
 test("a name that is removed is sent as null", async () => {
   respond(`GET ${webhookId}`, () => json({ ...webhook, name: "Chat" }));
   respond(`PATCH ${webhookId}`, () => json(webhook));
@@ -489,6 +513,20 @@ describe("deliveries", () => {
     await start(`${hash}/deliveries/${id}`);
     await shows("2 requests");
     expect(textOf().match(/\d requests?\b/g)).toEqual(["2 requests"]);
+  });
+
+  test("an attempt that is opened says that the service keeps the responses of the newest three", async () => {
+    const { id } = deliveryOf(1);
+    const attempts = [1, 2, 3, 4].map((number) => ({ ...attempt, number }));
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1), attempt_count: 4, payload: {}, attempts }));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("Attempt 4");
+    for (const details of browser.page.body.all().filter((node) => node.getAttribute("class") === "as-sent")) {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    }
+    await shows("newest three");
+    expect(textOf().match(/Body (empty|not kept)/g)).toEqual(["Body not kept", ...Array(3).fill("Body empty")]);
   });
 
   test("of a webhook in shadow mode show the headers of the request, and one button switches it to live", async () => {
@@ -734,10 +772,6 @@ test("a new key may have permissions that the platform adds", async () => {
   respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
   await start("#/keys");
   await shows("No API keys yet");
-  browser.page.body
-    .all()
-    .find((node) => textOf(node) === "New key" && node.localName === "button")
-    ?.focus();
   await click("New key");
   await enter("Name", "ci");
   await enter("Choose permissions", true);
