@@ -108,28 +108,10 @@ describe("the build fails", () => {
   test("when the bundles do not load in time", async () => {
     await expect(buildWith({ loadLimitMs: 1 })).rejects.toThrow("A bundle keeps the process running");
   });
-
-  test("otherwise it succeeds", async () => {
-    await expect(buildWith({})).resolves.toHaveProperty("outputs");
-  });
 });
 
 describe("a bundle", () => {
-  const inFreshProcess = (script: string, { env = {}, argv = [] as string[] } = {}) =>
-    spawnSync(process.execPath, ["--input-type=commonjs", "-e", script, "--", ...argv], { env, encoding: "utf8" });
-
-  // The build, which this file runs, checks all of them in one process.
-  test.each(someFiles)(
-    "of %s loads without any environment variable, exports a handler and does not load the slow parts of Node",
-    (file) => {
-      const script = `
-      const { handler } = require(process.argv[1]);
-      console.log(typeof handler, process.moduleLoadList.filter((name) => /undici|http2|webstreams/.test(name)).join());`;
-      const { stdout, stderr } = inFreshProcess(script, { argv: [pathOf(file)] });
-      expect({ stdout, stderr }).toEqual({ stdout: "function \n", stderr: "" });
-    },
-  );
-
+  // That each loads without any environment variable, exports a handler and loads no slow part of Node is checked by the build.
   test("does not load the slow parts of Node for its first request", () => {
     const key = `Bearer svc_${"0".repeat(64)}`;
     const event = {
@@ -143,7 +125,8 @@ describe("a bundle", () => {
         process.moduleLoadList.filter((name) => /undici|http2|webstreams/.test(name)).join(),
       ));`;
     // The log of a function goes to standard output.
-    const { stderr } = inFreshProcess(script, { argv: [pathOf("auth/authorizer")], env: process.env });
+    const args = ["--input-type=commonjs", "-e", script, "--", pathOf("auth/authorizer")];
+    const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(stderr).toBe("invalid_api_key \n");
   });
 
@@ -161,7 +144,6 @@ describe("a bundle", () => {
     const path = pathOf("x", join(outdir, "broken"));
     mkdirSync(join(path, ".."), { recursive: true });
     writeFileSync(path, source);
-    expect(() => smokeLoad([["auth/authorizer", pathOf("auth/authorizer")]])).not.toThrow();
     expect(() => smokeLoad([["x", path]])).toThrow(message);
   });
 });

@@ -182,7 +182,7 @@ test.each([
   expect(stderr).not.toContain("    at ");
 });
 
-test("project, event and console print how to start the service when none is running", async () => {
+test("every command for a running service prints how to start one when none is running", async () => {
   const nowhere = { DATA_DIR: freshDataDir(), PORT: "3999" };
   // As after a kill -9: the file exists, but no process responds.
   const stale = {
@@ -195,13 +195,18 @@ test("project, event and console print how to start the service when none is run
     ["project", ["--user", "a", "--name", "n"]],
     ["event", ["--project", randomUUID(), "--event", "deploy.failed"]],
     ["console", []],
+    ["dlq", ["list"]],
+    ["import", ["keys", "file"]],
+    ["replay", ["--project", randomUUID(), "--since", "2026-01-31T09:30:00Z"]],
   ] as const) {
     const { code, stderr } = await commandHere(file, [...args], nowhere);
-    expect(code).toBe(1);
-    expect(stderr).toBe(
-      `No service is running with the data directory ${nowhere.DATA_DIR}. ` +
+    expect({ file, code, stderr }).toEqual({
+      file,
+      code: 1,
+      stderr:
+        `No service is running with the data directory ${nowhere.DATA_DIR}. ` +
         `Start it in another terminal: DATA_DIR=${nowhere.DATA_DIR} PORT=3999 SQS_PORT=0 npm start\n`,
-    );
+    });
   }
 });
 

@@ -8,7 +8,7 @@ import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventOf, givenEvent } from "../support/deliveries.ts";
 import { fakeDate } from "../support/fake-date.ts";
-import { freshDataDir, kill, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
+import { freshDataDir, type LocalRun, startLocalRun } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
 
 /* A replay of events in a running service, as an operator starts it. */
@@ -140,22 +140,10 @@ test.each([
   expect(stderr).not.toContain("    at ");
 });
 
-test("prints how to start the service when none is running", async () => {
-  const { code, stderr } = await commandHere("replay", ["--project", projectId, "--since", since()], {
-    DATA_DIR: freshDataDir(),
-  });
-  expect(code).toBe(1);
-  expect(stderr).toContain("Start it in another terminal: DATA_DIR=");
-});
-
 test("an error of the engine is one message that says how to go on", async () => {
-  const DATA_DIR = freshDataDir();
-  const stopped = await startLocalRun({ DATA_DIR });
-  const args = ["--project", stopped.projectId, "--since", since()];
-  // Reads and writes of this process fail, the run itself responds.
-  const broken = { DATA_DIR, AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:9" };
-  const { code, stdout, stderr } = await runCommand("replay", args, broken);
-  await kill(stopped.process);
+  interceptDynamo(() => Promise.reject(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" })));
+  const { code, stdout, stderr } = await replay("--project", projectId, "--since", since());
+  restoreAws();
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(/^0 events looked at, 0 missing deliveries created, then stopped: .*\. Repeat the command/);
   expect(stderr).not.toContain("    at ");
