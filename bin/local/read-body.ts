@@ -1,11 +1,9 @@
 import type http from "node:http";
 
-const HARD_LIMIT_BYTES = 100 * 1024 * 1024;
-
 /**
  * Reads a request's body to its end, so that the client finishes sending and reads the response.
  * @returns undefined when the body is larger than `maxBytes`
- * @throws Error when the client disconnects, or sends more than 100 MB
+ * @throws Error when the client disconnects
  */
 export async function readBody(request: http.IncomingMessage, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
@@ -13,7 +11,6 @@ export async function readBody(request: http.IncomingMessage, maxBytes: number):
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= maxBytes) chunks.push(chunk);
-    if (bytes > HARD_LIMIT_BYTES) throw new Error("the body does not end");
   }
   return bytes > maxBytes ? undefined : Buffer.concat(chunks).toString("utf8");
 }

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import type http from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
@@ -162,21 +161,13 @@ async function releaseInFlight(engine: Engine, urlOf: (name: string) => string):
   }
 }
 
-/** A service that was killed a moment ago may still hold its port. */
-const PORT_WAIT_MS = 2_000;
-
 async function listen(server: http.Server, port: number): Promise<string> {
-  const startedAt = Date.now();
-  for (;;) {
-    try {
-      server.listen(port, "127.0.0.1");
-      await once(server, "listening");
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-      if (Date.now() - startedAt > PORT_WAIT_MS) throw new StartError(portInUse("PORT", port));
-      await sleep(100);
-    }
+  try {
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === "EADDRINUSE" ? new StartError(portInUse("PORT", port)) : error;
   }
 }
 
