@@ -1,4 +1,4 @@
-import { type Identity, identityContext } from "../../../functions/access/identity.ts";
+import { type Identity, idempotencyScopeOf, identityContext } from "../../../functions/access/identity.ts";
 import { requireAccess } from "../../../functions/access/require-access.ts";
 
 /*
@@ -28,3 +28,16 @@ test.each([
     await expect(response).rejects.toMatchObject({ code });
   },
 );
+
+test.each<[string, Partial<Identity>, string]>([
+  ["a key without limits is its user", {}, "user-1"],
+  ["a key with permissions is the key", { permissions: ["webhooks:write"] }, "user-1\nkey-1"],
+  ["a key with projects is the key", { projectIds: ["p1"] }, "user-1\nkey-1"],
+  [
+    "a workflow is its repository in the project",
+    { repositoryId: "issuer#1", projectIds: ["p1"] },
+    "workflow:issuer#1#p1",
+  ],
+])("the scope of the idempotency keys of %s", (_, limits, scope) => {
+  expect(idempotencyScopeOf({ userId: "user-1", authType: "api_key", keyId: "key-1", ...limits }, "p1")).toBe(scope);
+});

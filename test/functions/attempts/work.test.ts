@@ -621,6 +621,13 @@ describe("a place that no row names", () => {
     await expectEmpty();
   });
 
+  test("does not hide a row behind a page of such places", async () => {
+    await Promise.all(Array.from({ length: 100 }, () => putPlace(placeOf(newDelivery(webhook), at(-1)))));
+    const row = await givenWaiting(webhook);
+    await visitLine(webhook);
+    expect(await statusesNow([row])).toEqual(["succeeded"]);
+  });
+
   test("of a row that has another place, or is over, is removed without a request", async () => {
     const row = await givenWaiting(webhook, { due: at(60) });
     const over = await givenDelivery(webhook);

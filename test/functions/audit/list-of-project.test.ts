@@ -2,6 +2,7 @@ import { handler as removeMember } from "../../../functions/projects/remove-memb
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { givenDelivery } from "../../support/deliveries.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
 import { useService } from "../../support/service.ts";
 
@@ -92,8 +93,10 @@ test("shows each request for a test, a certification, a redelivery and a recover
 });
 
 test("has no entry for a request that was rejected, or for a delivery that does not exist", async () => {
-  const { api, project, path, log } = await givenWebhook();
+  const { api, project, path, id, log } = await givenWebhook();
   expect((await api.post(`${path}/deliveries/${project}/redeliver`)).status).toBe(404);
+  const spent = await givenDelivery(await webhooks.get(project, id), { status: "failed", attempt_count: 50 });
+  expect((await api.post(`${path}/deliveries/${spent.id}/redeliver`)).status).toBe(409);
   await givenUsedBudget(project, 120);
   for (const action of ["test", "certify", `deliveries/${project}/redeliver`]) {
     expect((await api.post(`${path}/${action}`)).status).toBe(429);

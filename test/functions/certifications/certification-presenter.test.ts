@@ -75,6 +75,15 @@ test.each<[CheckName, string, Partial<Record<Probe, ProbeResult>>, string]>([
   expect(checkOf(check, { ...perfect, ...changes })?.hint).toContain(hint);
 });
 
+test.each([
+  [599_999, "running"],
+  [600_000, "unfinished"],
+])("a certification without results is, %i ms after its request, %s", (ms, status) => {
+  const created_at = new Date(now.getTime() - ms).toISOString();
+  const certification = { webhook_id: "certification:webhook", id: "id", created_at, expires_at: 0 };
+  expect(toResponse(certification, now)).toMatchObject({ status, passed: null, checks: [] });
+});
+
 test("the response time is that of the slowest request", () => {
   const slow = { duration_ms: 14_900, status_code: 204 };
   expect(checkOf("response_time", { ...perfect, unusual_body: slow })).toMatchObject({

@@ -22,7 +22,6 @@ const read = (id: string) => scenario.api.get(`${scenario.path}/certifications/$
 
 test.each([
   [0, "running"],
-  [9.8, "running"],
   [10, "unfinished"],
 ])("a certification without results is, %d minutes after its request, %s", async (minutes, status) => {
   const id = await givenCertification(minutes);

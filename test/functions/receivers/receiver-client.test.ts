@@ -89,6 +89,7 @@ describe("the response", () => {
     expect(receiver.received.map(({ path }) => path)).toEqual(["/hook"]);
   });
 
+  const longUrl = `https://example.com/${"x".repeat(280)}`;
   test.each<[string, string | undefined, string | undefined]>([
     ["an absolute URL", "https://new.example.com/hook?x=1", "https://new.example.com/hook?x=1"],
     ["another path", "/elsewhere", "/elsewhere"],
@@ -100,7 +101,8 @@ describe("the response", () => {
     ["nothing", undefined, undefined],
     ["an invalid URL", "http://[", undefined],
     ["another protocol", "javascript:alert(1)", undefined],
-    ["a URL that is too long", `https://example.com/${"x".repeat(300)}`, undefined],
+    ["a URL of 300 characters", longUrl, longUrl],
+    ["a longer one", `${longUrl}x`, undefined],
   ])("of a redirect to %s has the target as detail if it could be registered", async (_, location, target) => {
     receiver.respondWith((_, response) => response.writeHead(302, location ? { Location: location } : {}).end());
     const { detail, errorCode } = await post();
