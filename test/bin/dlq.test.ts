@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { GetQueueAttributesCommand, PurgeQueueCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { redriveDeadLetters } from "../../bin/local/dead-letters.ts";
+import { listDeadLetters, redriveDeadLetters } from "../../bin/local/dead-letters.ts";
 import { interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
@@ -158,7 +158,7 @@ test("redrive while another operator lists loses nothing and sends nothing twice
   await eventually(async () => expect(await depth("deployment-events-dlq")).toBe(1));
 });
 
-test("a message is deleted after it was sent, and keeps its group; one that was rejected again becomes visible", async () => {
+test("a redriven message is deleted after it was sent, and keeps its group; a listed one, and one that was rejected again, becomes visible", async () => {
   const old = {
     MessageId: "m1",
     Body: "{}",
@@ -166,19 +166,24 @@ test("a message is deleted after it was sent, and keeps its group; one that was 
     Attributes: { SentTimestamp: "1", MessageGroupId: "p" },
   };
   const again = { MessageId: "m2", Body: "{}", ReceiptHandle: "r2", Attributes: { SentTimestamp: "9999999999999" } };
-  const received = [[old, again], [again]];
+  const received = [[old, again], [again], [old], []];
   const calls: unknown[] = [];
   interceptSqs(async ({ command, input }) => {
     calls.push([command, input.QueueUrl, input.MessageGroupId ?? input.VisibilityTimeout]);
     return command === "ReceiveMessageCommand" ? { Messages: received.shift() } : {};
   });
-  const count = await redriveDeadLetters({ url: "dlq", source: { name: "q", url: "q" } });
+  const queue = { url: "dlq", source: { name: "q", url: "q" } };
+  const count = await redriveDeadLetters(queue);
+  const listed = await listDeadLetters(queue);
   restoreAws();
-  expect(count).toBe(1);
+  expect([count, listed.map(({ body }) => body)]).toEqual([1, ["{}"]]);
   expect(calls).toEqual([
     ["ReceiveMessageCommand", "dlq", 30],
     ["SendMessageCommand", "q", "p"],
     ["DeleteMessageCommand", "dlq", undefined],
+    ["ReceiveMessageCommand", "dlq", 30],
+    ["ChangeMessageVisibilityCommand", "dlq", 1],
+    ["ReceiveMessageCommand", "dlq", 30],
     ["ReceiveMessageCommand", "dlq", 30],
     ["ChangeMessageVisibilityCommand", "dlq", 1],
   ]);
