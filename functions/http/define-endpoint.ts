@@ -144,6 +144,8 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
     return { statusCode, body: data === undefined ? "" : JSON.stringify({ data }), ...(headers && { headers }) };
   }
 
+  // middy runs what follows a response and an error. The steps before are no middlewares: they hand typed values to each other,
+  // which middy would carry untyped in the event, and a repeated request runs around the endpoint, for which it has no hook.
   const handler = middy(respond).use([addResponseHeaders, renderErrors]);
   const lambda = (event: APIGatewayProxyEvent, context: Context): Promise<APIGatewayProxyResult> =>
     log.scope({ request_id: event.requestContext.requestId }, () => handler(event, context));

@@ -737,11 +737,12 @@ describe("an address without a stage: fails with the cause", () => {
   test("https to a port that speaks plain http", () =>
     expectUnreachable(service.baseUrl.replace("http:", "https:"), "the server does not speak TLS"));
 
-  test("a server that always returns 500: fails the checks and creates nothing", async () => {
-    const respond = () => ({ status: 500, headers: {}, body: "" });
-    const { hasPassed, FAIL, requests } = await checkThroughProxy({ respond });
+  test("a server that always returns 500: fails the checks with the start of its response, and creates nothing", async () => {
+    const respond = () => ({ status: 500, headers: {}, body: "x".repeat(10_000) });
+    const { hasPassed, FAIL, text, requests } = await checkThroughProxy({ respond });
     expect(hasPassed).toBe(false);
     expect(FAIL).toEqual(expect.arrayContaining(["an unknown route returns 404", "the JWT is accepted"]));
+    expect(text).toMatch(/got 500 x{160}$/m);
     expect(requests.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
