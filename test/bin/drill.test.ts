@@ -93,6 +93,9 @@ describe("in dev", () => {
     );
     expect(shown.sort()).toEqual(ofState);
     expect(new Set(ofState.map((alarm) => account.alarms.get(alarm)?.state))).toEqual(new Set(["OK"]));
+    // Those that stop a part of the service run one after the other.
+    const stops = account.calls.map(({ action }) => action).filter((action) => /Rule|UpdateEventSource/.test(action));
+    expect(stops[stops.indexOf("DisableRule") + 1]).toBe("EnableRule");
   });
 
   test("says when an alarm stays silent, and undoes the fault", async () => {
@@ -169,14 +172,34 @@ describe("in dev", () => {
     expect(text).toContain("LEFT BEHIND: EnableRule: AccessDeniedException: not authorized: EnableRule");
   });
 
-  test("deletes only its own message from a dead-letter queue", async () => {
+  test("deletes only its own message from a dead-letter queue, and shows the others again", async () => {
     const queue = account.queue("deployment-webhooks-dev-deliveries-dlq");
-    const { allRang: skipped } = await drill(["deliveries-dead-letters"]);
-    expect(skipped).toBe(true);
     queue.push({ id: "other", body: "{}" });
     const { text } = await drill(["deliveries-dead-letters"]);
     expect(text).toContain("skip    dev-page-deliveries-dead-letters: is in ALARM already: find out why first");
-    expect(queue).toEqual([{ id: "other", body: "{}" }]);
+    const alarm = account.alarms.get("dev-page-deliveries-dead-letters");
+    if (alarm) alarm.properties.Threshold += 1;
+    expect(await drill(["deliveries-dead-letters"])).toMatchObject({ allRang: true });
+    expect(queue).toEqual([{ id: "other", body: "{}", isHidden: false }]);
+  });
+
+  test("deletes a message that arrives in the dead-letter queue two minutes after the fault has ended", async () => {
+    const { consumeEvents } = account;
+    account.consumeEvents = () => void setTimeout(() => consumeEvents.call(account), 2 * limits.minuteMs);
+    const { text } = await drill(["events-waiting"]);
+    expect(text).not.toContain("LEFT BEHIND");
+    expect(settings()).toEqual(untouched);
+  });
+
+  test("writes the values of a metric once a minute until the alarm rings", async () => {
+    const alarm = account.alarms.get("dev-page-sweep-late");
+    if (alarm) alarm.properties.Threshold = 1_000;
+    const { text } = await drill(["sweep-late"]);
+    expect(text).toContain("SILENT  dev-page-sweep-late: did not ring within");
+    // The drill waits for ten minutes.
+    const written = account.calls.filter(({ action }) => action === "PutMetricData");
+    expect(written.length).toBeGreaterThan(2);
+    expect(written.length).toBeLessThanOrEqual(12);
   });
 
   test.each(["", ", also when it cannot be read"])("keeps a reserved concurrency of a function%s", async (how) => {

@@ -66,10 +66,17 @@ function statistic(name: string, values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.ceil((Number(percentile) / 100) * values.length) - 1] ?? 0;
 }
 
+interface QueuedMessage {
+  id: string;
+  body: string;
+  /** Received a moment ago. */
+  isHidden?: boolean;
+}
+
 export class AwsAccount {
   readonly calls: Call[] = [];
   readonly alarms = new Map<string, Alarm>();
-  readonly queues = new Map<string, { id: string; body: string }[]>();
+  readonly queues = new Map<string, QueuedMessage[]>();
   /** Values of metrics in the current period, by metricKey. */
   readonly values = new Map<string, number[]>();
   /** The metrics that ListMetrics returns: at first all that an alarm reads. */
@@ -213,7 +220,7 @@ export class AwsAccount {
     this.values.set(key, (this.values.get(key) ?? []).slice(-count));
   }
 
-  queue(url: string): { id: string; body: string }[] {
+  queue(url: string): QueuedMessage[] {
     const found = this.queues.get(url.replace(/^.*\//, ""));
     if (!found) throw new Rejection(400, "QueueDoesNotExist");
     return found;
@@ -555,7 +562,11 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     return { MessageId: randomUUID(), MD5OfMessageBody: md5(MessageBody) };
   },
   ReceiveMessage(account, { QueueUrl }) {
-    const found = account.queue(QueueUrl).slice(0, 10);
+    const found = account
+      .queue(QueueUrl)
+      .filter(({ isHidden }) => !isHidden)
+      .slice(0, 10);
+    for (const message of found) message.isHidden = true;
     return {
       Messages: found.map(({ id, body }) => ({ MessageId: id, ReceiptHandle: id, Body: body, MD5OfBody: md5(body) })),
     };
@@ -568,5 +579,8 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     );
     return {};
   },
-  ChangeMessageVisibility: () => ({}),
+  ChangeMessageVisibility(account, { QueueUrl, ReceiptHandle }) {
+    for (const message of account.queue(QueueUrl)) message.isHidden &&= message.id !== ReceiptHandle;
+    return {};
+  },
 };
