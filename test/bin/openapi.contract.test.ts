@@ -1,9 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import fc from "fast-check";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { hashApiKey, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
+import { MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
@@ -15,9 +14,9 @@ import {
   gatewayResponseTemplate,
 } from "../../functions/manifest/gateway-responses.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { type TableKey, tables } from "../../functions/manifest/tables.ts";
-import { dynamo, sqs } from "../../functions/platform/aws.ts";
-import { queueUrl, tableName } from "../../functions/platform/env.ts";
+import { tables } from "../../functions/manifest/tables.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { queueUrl } from "../../functions/platform/env.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { handler as suspend } from "../../functions/projects/suspend.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
@@ -32,10 +31,12 @@ import {
   textViolations,
   undocumented,
 } from "../support/api-contract.ts";
+import { changeKey } from "../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { eventually } from "../support/eventually.ts";
 import { boundaries, invalid, valid } from "../support/json-arbitrary.ts";
+import { changeItem } from "../support/put-all.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { givenUsedBudget } from "../support/request-budget.ts";
 import { type Response, send, startTestService, type TestService } from "../support/service.ts";
@@ -120,9 +121,9 @@ async function createFixture(): Promise<Fixture> {
   const [adminKey, deleted] = [await keyOf(admin), await keyOf(admin)];
   await admin.api.delete(`/v1/api-keys/${deleted.id}`);
   const [expired, powerless] = [await keyOf(service.user()), await keyOf(service.user())];
-  await changeKey(expired.key, "expires_at", new Date(0).toISOString());
+  await changeKey(expired.key, { expires_at: new Date(0).toISOString() });
   // No permission that an endpoint needs: a later version may remove one.
-  await changeKey(powerless.key, "permissions", ["removed:permission"]);
+  await changeKey(powerless.key, { permissions: ["removed:permission"] });
   const path = `/v1/projects/${project_id}/webhooks`;
   const create = async (url: string) =>
     (await admin.api.post(path, { url, events: webhookEventNames })).body.data.id as string;
@@ -161,24 +162,6 @@ async function createFixture(): Promise<Fixture> {
     spareId,
   };
 }
-
-/** Changes a stored item. @returns the previous value of the field */
-async function change(table: TableKey, Key: object, field: string, value: unknown): Promise<unknown> {
-  const { Attributes } = await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName(table),
-      Key: { ...Key },
-      UpdateExpression: "SET #field = :value",
-      ExpressionAttributeNames: { "#field": field },
-      ExpressionAttributeValues: { ":value": value },
-      ReturnValues: "UPDATED_OLD",
-    }),
-  );
-  return Attributes?.[field];
-}
-
-const changeKey = (key: string, field: string, value: unknown) =>
-  change("apiKeys", { key_hash: hashApiKey(key) }, field, value);
 
 /** Operations that could change the receiver: they get the webhook to which nothing is sent. */
 const webhookChanges = ["updateWebhook", "rotateWebhookSecret"];
@@ -587,9 +570,9 @@ describe("limits and states", () => {
       ["createTrustedWorkflow", "trustedWorkflows", trusts, "trust_count", MAX_TRUSTED_WORKFLOWS_PER_PROJECT],
     ] as const;
     for (const [id, table, key, count, max] of counters) {
-      const before = await change(table, key, count, max);
+      const before = await changeItem(table, key, { [count]: max });
       const { status } = await sendTo(operation(id), { caller: "session", text: exampleOf(operation(id)) });
-      await change(table, key, count, before);
+      await changeItem(table, key, before);
       expect({ id, status }).toEqual({ id, status: 409 });
     }
   });
@@ -597,14 +580,14 @@ describe("limits and states", () => {
   test("rolling an expired key returns a documented 409", async () => {
     const { api } = service.user();
     const { id, key } = (await api.post("/v1/api-keys", { name: "expired" })).body.data;
-    await changeKey(key, "expires_at", new Date(0).toISOString());
+    await changeKey(key, { expires_at: new Date(0).toISOString() });
     const response = await api.post(`/v1/api-keys/${id}/roll`, {});
     expectDocumented(operation("rollApiKey"), response);
     const { project_id, service_account_id } = fixture.ids;
     const keys = `/v1/projects/${project_id}/service-accounts/${service_account_id}/api-keys`;
     const admin = service.as(fixture.token);
     const ofAccount = (await admin.post(keys, { name: "expired" })).body.data;
-    await changeKey(ofAccount.key, "expires_at", new Date(0).toISOString());
+    await changeKey(ofAccount.key, { expires_at: new Date(0).toISOString() });
     const second = await admin.post(`${keys}/${ofAccount.id}/roll`, {});
     expectDocumented(operation("rollServiceAccountApiKey"), second);
     expect([response.status, second.status]).toEqual([409, 409]);
@@ -652,7 +635,7 @@ describe("limits and states", () => {
 
   test("redeliver returns conflict for a delivery with the maximum number of attempts", async () => {
     const { webhook_id, delivery_id: id } = fixture.ids;
-    await change("deliveries", { webhook_id, id }, "attempt_count", MAX_ATTEMPTS);
+    await changeItem("deliveries", { webhook_id, id }, { attempt_count: MAX_ATTEMPTS });
     const { body } = await sendTo(operation("redeliver"), { caller: "session" });
     expect(body.error.code).toBe("conflict");
   });

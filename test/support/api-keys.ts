@@ -1,6 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { API_KEY_RANDOM_BYTES, createApiKey } from "../../functions/api-keys/api-key.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey, hashApiKey } from "../../functions/api-keys/api-key.ts";
+import { changeItem } from "./put-all.ts";
 
 /** Returns a well-formed API key that is not stored. */
 export const unknownApiKey = (): string =>
   createApiKey("nobody", { name: "unknown" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES)).key;
+
+/** Writes attributes of the record of an API key, which the authorizer reads. */
+export const changeKey = (key: string, values: object) => changeItem("apiKeys", { key_hash: hashApiKey(key) }, values);

@@ -5,7 +5,7 @@ import {
   ReceiveMessageCommand,
   SendMessageCommand,
 } from "@aws-sdk/client-sqs";
-import { GetCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import { enter, enteringNew } from "../../functions/deliveries/backlog.ts";
 import { type Place, placeOf, placePages, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
@@ -26,7 +26,7 @@ import type { EventFilter } from "../../functions/webhooks/event-filter.ts";
 import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
-import { putAll } from "./put-all.ts";
+import { changeItem, putAll } from "./put-all.ts";
 import { freshResources } from "./resources.ts";
 
 /** Creates tables and queues for fan-out, send and sweep, and allows receivers on this machine. For `beforeAll`. */
@@ -55,22 +55,14 @@ export async function changeWebhook(
   { project_id, id }: Pick<Webhook, "project_id" | "id">,
   values: Partial<Webhook>,
 ): Promise<void> {
-  await setAttributes(tableName("webhooks"), { project_id, id }, values);
+  await changeItem("webhooks", { project_id, id }, values);
 }
 
 /**
  * Writes attributes of a webhook's secrets (`current`, `previous_1`, `previous_1_expires_at`, …), as a rotation would.
  */
 export async function changeSecrets({ id }: Pick<Webhook, "id">, values: Record<string, string>): Promise<void> {
-  await setAttributes(tableName("webhookSecrets"), { webhook_id: id }, values);
-}
-
-/** Writes attributes of a delivery directly, without conditions. */
-export async function changeDelivery(
-  { webhook_id, id }: Pick<Delivery, "webhook_id" | "id">,
-  values: Partial<Delivery>,
-): Promise<void> {
-  await setAttributes(tableName("deliveries"), { webhook_id, id }, values);
+  await changeItem("webhookSecrets", { webhook_id: id }, values);
 }
 
 /** Writes attributes of the wake-up of a webhook directly, without conditions. */
@@ -78,20 +70,7 @@ export async function changeWakeUp(
   { project_id, id }: Pick<Webhook, "project_id" | "id">,
   values: Partial<WakeUp>,
 ): Promise<void> {
-  await setAttributes(tableName("backlog"), { line: `wake-up#${id}`, entry: project_id }, values);
-}
-
-async function setAttributes(TableName: string, Key: Record<string, string>, values: object): Promise<void> {
-  const names = Object.keys(values);
-  await dynamo().send(
-    new UpdateCommand({
-      TableName,
-      Key,
-      UpdateExpression: `SET ${names.map((_, index) => `#n${index} = :v${index}`).join(", ")}`,
-      ExpressionAttributeNames: Object.fromEntries(names.map((name, index) => [`#n${index}`, name])),
-      ExpressionAttributeValues: Object.fromEntries(Object.values(values).map((value, index) => [`:v${index}`, value])),
-    }),
-  );
+  await changeItem("backlog", { line: `wake-up#${id}`, entry: project_id }, values);
 }
 
 /** Returns a deployment event as the pipeline sends it. */

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { GetCommand, QueryCommand, ScanCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import fc from "fast-check";
 import { system } from "../../../functions/access/actor.ts";
@@ -25,6 +25,7 @@ import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.t
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
+import { changeItem } from "../../support/put-all.ts";
 import { usedReads } from "../../support/request-budget.ts";
 import { freshResources } from "../../support/resources.ts";
 
@@ -58,15 +59,7 @@ test("a change while other requests keep changing the key is the error of its us
     if (command === "TransactWriteItemsCommand") await changeEntry(++changes);
     return send();
   });
-  const changeEntry = (count: number) =>
-    dynamo().send(
-      new UpdateCommand({
-        TableName: tableName("userApiKeys"),
-        Key: { user_id, id },
-        UpdateExpression: "SET key_hash = :other",
-        ExpressionAttributeValues: { ":other": `other-${count}` },
-      }),
-    );
+  const changeEntry = (count: number) => changeItem("userApiKeys", { user_id, id }, { key_hash: `other-${count}` });
   const random = jest.spyOn(Math, "random").mockReturnValue(0.25);
   const startedAt = performance.now();
   const change = remove(user_id, id, system);

@@ -1,7 +1,8 @@
-import { GetCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { changeKey } from "../../support/api-keys.ts";
 import { errorOf } from "../../support/scenario.ts";
 import { type TestService, useService } from "../../support/service.ts";
 
@@ -80,13 +81,8 @@ test("rejects the earlier key like a deleted one when the overlap is over, altho
   const user = service.user();
   const { id, key } = await create(user);
   const next = await rolledKey(user, id, 60);
-  await dynamo().send(
-    new UpdateCommand({
-      ...record(key),
-      UpdateExpression: "SET ends_at = :now, expires_at = :now",
-      ExpressionAttributeValues: { ":now": new Date().toISOString() },
-    }),
-  );
+  const now = new Date().toISOString();
+  await changeKey(key, { ends_at: now, expires_at: now });
   expect(await areAccepted([key, next])).toEqual([false, true]);
   expect(errorOf(await service.as(key).get("/v1/projects"))).toEqual({ status: 401, code: "invalid_api_key" });
 });
@@ -160,13 +156,7 @@ test("accepts every new key of concurrent rolls that has not been rolled out of 
 test("returns 409 for a key that has expired", async () => {
   const user = service.user();
   const { id, key } = await create(user);
-  await dynamo().send(
-    new UpdateCommand({
-      ...record(key),
-      UpdateExpression: "SET expires_at = :past",
-      ExpressionAttributeValues: { ":past": new Date(0).toISOString() },
-    }),
-  );
+  await changeKey(key, { expires_at: new Date(0).toISOString() });
   const { status, body } = await roll(user, id, {});
   expect({ status, code: body.error.code }).toEqual({ status: 409, code: "conflict" });
 });

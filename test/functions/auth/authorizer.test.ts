@@ -1,16 +1,14 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setImmediate as immediate } from "node:timers/promises";
-import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
-import { unknownApiKey } from "../../support/api-keys.ts";
+import { changeKey, unknownApiKey } from "../../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { useService } from "../../support/service.ts";
@@ -52,14 +50,7 @@ const authorizeToken = (token: string) => authorize([`Bearer ${token}`]);
 async function createKey(user = service.user()) {
   const { id, key } = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data as { id: string; key: string };
   const record = { TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) } };
-  const useNow = () =>
-    dynamo().send(
-      new UpdateCommand({
-        ...record,
-        UpdateExpression: "SET last_used_at = :now",
-        ExpressionAttributeValues: { ":now": new Date().toISOString() },
-      }),
-    );
+  const useNow = () => changeKey(key, { last_used_at: new Date().toISOString() });
   resetCalls();
   return { user, id, key, record, useNow };
 }

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import { json } from "node:stream/consumers";
-import { PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import type { EndpointRow } from "../../../functions/manifest/endpoints.ts";
@@ -11,7 +11,7 @@ import { permissions, workflowPermissions } from "../../../functions/manifest/pe
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { document } from "../../support/api-contract.ts";
-import { unknownApiKey } from "../../support/api-keys.ts";
+import { changeKey, unknownApiKey } from "../../support/api-keys.ts";
 import { useCiSystem } from "../../support/ci-system.ts";
 import { type Response, send, type TestService, useService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
@@ -66,12 +66,12 @@ beforeAll(async () => {
   rolledKey = rolled.key;
   overlappingKey = await keyInOverlap("rolled with an overlap");
   overlappedKey = await keyInOverlap("rolled, and the overlap is over");
-  await changeKey(overlappedKey, "ends_at", new Date(0).toISOString());
+  await changeKey(overlappedKey, { ends_at: new Date(0).toISOString() });
   leakedKey = (await admin.api.post("/v1/api-keys", { name: "leaked" })).body.data.key;
   expect((await admin.api.post("/v1/credentials/revoke", { credentials: [leakedKey] })).status).toBe(202);
   const expired = (await admin.api.post("/v1/api-keys", { name: "expired" })).body.data;
   expiredKey = expired.key;
-  await changeKey(expiredKey, "expires_at", new Date(0).toISOString());
+  await changeKey(expiredKey, { expires_at: new Date(0).toISOString() });
   const accounts = `/v1/projects/${project}/service-accounts`;
   const { id: accountId } = (await admin.api.post(accounts, { name: "deploy", role: "admin" })).body.data;
   accountKey = (await admin.api.post(`${accounts}/${accountId}/api-keys`, { name: "ci" })).body.data.key;
@@ -86,17 +86,6 @@ async function keyInOverlap(name: string): Promise<string> {
   expect((await admin.api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 3600 })).status).toBe(200);
   return key;
 }
-
-const changeKey = (key: string, field: string, value: string) =>
-  dynamo().send(
-    new UpdateCommand({
-      TableName: tableName("apiKeys"),
-      Key: { key_hash: hashApiKey(key) },
-      UpdateExpression: "SET #field = :value",
-      ExpressionAttributeNames: { "#field": field },
-      ExpressionAttributeValues: { ":value": value },
-    }),
-  );
 
 /** Returns the path of a row in a project. Other ids do not exist unless `id` is given. */
 const pathOf = ({ path }: EndpointRow, { projectId = project, id = randomUUID() as string } = {}) =>
