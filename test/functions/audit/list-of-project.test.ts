@@ -2,7 +2,8 @@ import { handler as removeMember } from "../../../functions/projects/remove-memb
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { givenDelivery } from "../../support/deliveries.ts";
+import { failDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
+import { givenDelivery, rowsOf } from "../../support/deliveries.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
 import { useService } from "../../support/service.ts";
 
@@ -104,6 +105,20 @@ test("has no entry for a request that was rejected, or for a delivery that does 
   expect((await api.post(`${path}/recover`, { since: "2026-03-01T00:00:00Z" })).status).toBe(429);
   expect((await log()).map(({ action }) => action)).toEqual(["webhook.created"]);
 });
+
+test.each(["test", "certify", "redeliver", "recover"])(
+  "%s does nothing if its entry cannot be written",
+  async (action) => {
+    const { api, project, path, id } = await givenWebhook();
+    const failed = await givenDelivery(await webhooks.get(project, id), { status: "failed" });
+    failDynamo((call) => isCall(call, "PutItem", "audit-events"));
+    const target = action === "redeliver" ? `deliveries/${failed.id}/redeliver` : action;
+    const body = action === "recover" ? { since: failed.created_at } : undefined;
+    expect((await api.post(`${path}/${target}`, body)).status).toBe(503);
+    restoreAws();
+    expect([await rowsOf({ id }), await rowsOf({ id: `certification:${id}` })]).toEqual([[failed], []]);
+  },
+);
 
 test("has no entry for a change that failed", async () => {
   const { api, path, log } = await givenWebhook();

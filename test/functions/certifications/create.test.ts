@@ -1,7 +1,7 @@
 import { type Options, verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
-import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Received, useReceiver } from "../../support/receiver.ts";
@@ -236,12 +236,19 @@ test("a certification counts 6 toward the budget of the project, and is rejected
   expect(errorOf(await certify())).toEqual({ status: 429, code: "rate_limited" });
 });
 
-test("a certification whose message is not accepted is an error", async () => {
-  interceptSqs(async ({ command }, send) => {
-    if (command === "SendMessageBatchCommand") throw new Error("SQS is unavailable");
+test("a certification is stored before its message is sent, and an error if that is not accepted", async () => {
+  const done: string[] = [];
+  interceptDynamo((call, send) => {
+    if (isCall(call, "PutItem", "deliveries")) done.push("stored");
     return send();
   });
+  interceptSqs(async ({ command }, send) => {
+    if (command !== "SendMessageBatchCommand") return send();
+    done.push("sent");
+    throw new Error("SQS is unavailable");
+  });
   expect(errorOf(await certify())).toEqual({ status: 503, code: "service_unavailable" });
+  expect(done).toEqual(["stored", "sent"]);
 });
 
 test("a viewer cannot certify, but sees the report", async () => {

@@ -1,3 +1,4 @@
+import { jest } from "@jest/globals";
 import { enter, enteringNew, holdNew } from "../../../functions/deliveries/backlog.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
@@ -20,6 +21,7 @@ import {
   wakeUpOf,
   workCall,
 } from "../../support/deliveries.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 
 /* The way into the backlog: place, wake-up, row, message. */
 
@@ -93,10 +95,14 @@ describe("a row that enters", () => {
   });
 
   test("beyond the maximum delay of a message is left to the sweep", async () => {
+    fakeDate();
     const messages = watchMessages();
-    await enter(webhook, [entering(fromNow(905))]);
+    await enter(webhook, [entering(fromNow(900.001))]);
     expect(messages).toEqual([]);
     expect(await wakeUpOf(webhook)).toBeDefined();
+    await enter(webhook, [entering(fromNow(900))]);
+    expect(messages).toEqual([work(900)]);
+    jest.useRealTimers();
   });
 
   test("moves a later look forward, and calls the worker", async () => {

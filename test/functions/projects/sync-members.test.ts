@@ -9,7 +9,7 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import type { SyncResult } from "../../../functions/projects/sync-members.ts";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
@@ -98,6 +98,11 @@ test("does nothing when it would remove more than a tenth of the members, except
   expect(await sync(fewer, range)).toEqual({ ...none, removed: 1, unchanged: 8, applied: false });
   expect(await sync(fewer, { ...range, force: true })).toEqual({ ...none, removed: 1, unchanged: 8, applied: true });
   expect(await sync(fewer, range)).toEqual({ ...none, unchanged: 8, applied: true });
+  // More than one page of them.
+  interceptDynamo(async ({ command, input }, send) =>
+    send(command === "QueryCommand" ? { ...input, Limit: input.Limit ?? 3 } : input),
+  );
+  expect(await sync([], { ...range, force: true })).toEqual({ ...none, removed: 8, applied: true });
 });
 
 test("compares only the projects of its page", async () => {
@@ -232,18 +237,29 @@ describe("the order of changes", () => {
     const [first] = members;
     if (first === undefined) throw new Error("no member");
     const version = secondsAgo(10);
+    const removed = memberOf(ids[0]);
+    await upsertMember({ ...removed, version: secondsAgo(20) });
     let isFirst = true;
     interceptDynamo(async ({ command }, send) => {
       if (command === "TransactWriteItemsCommand" && isFirst) {
         isFirst = false;
-        await upsertMember({ ...first, role: "viewer", version: secondsAgo(5) });
+        for (const each of [first, removed]) await upsertMember({ ...each, role: "viewer", version: secondsAgo(5) });
       }
       return send();
     });
-    expect(await sync(members, { ...range, version })).toEqual({ ...none, added: 30, applied: true });
+    const result = { ...none, added: 30, removed: 1, applied: true };
+    expect(await sync(members, { ...range, version, force: true })).toEqual(result);
     expect(await upsertMember({ ...first, version })).toMatchObject({ role: "viewer" });
-    const left = await sync(members, { ...range, dry_run: true });
-    expect(left).toEqual({ ...none, changed: 1, unchanged: 29, applied: false });
+    const left = await sync([...members, { ...removed, role: "viewer" }], { ...range, dry_run: true });
+    expect(left).toEqual({ ...none, changed: 1, unchanged: 30, applied: false });
+  });
+
+  test("a snapshot that cannot be remembered changes nothing: an earlier one would undo it", async () => {
+    const { ids, range } = givenProjects(1);
+    failDynamo(({ command, input }) => command === "UpdateItemCommand" && JSON.stringify(input).includes('"applied-'));
+    await expect(sync([memberOf(ids[0])], range)).rejects.toThrow("slow down");
+    restoreAws();
+    expect(await sync([], { ...range, dry_run: true })).toEqual({ ...none, applied: false });
   });
 });
 
