@@ -459,9 +459,14 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
   SetAlarmState(account, { AlarmName, StateValue }) {
     account.setState(AlarmName, StateValue);
   },
-  ListMetrics({ listed }, { Namespace, MetricName }) {
+  ListMetrics({ listed }, { Namespace, MetricName, NextToken = "0" }) {
     const found = listed.filter((each) => each.Namespace === Namespace && each.MetricName === MetricName);
-    return { Metrics: found.map(({ Dimensions = [] }) => ({ Namespace, MetricName, Dimensions })) };
+    // One metric per page.
+    const end = Number(NextToken) + 1;
+    return {
+      Metrics: found.slice(end - 1, end).map(({ Dimensions = [] }) => ({ Namespace, MetricName, Dimensions })),
+      ...(end < found.length && { NextToken: String(end) }),
+    };
   },
   GetMetricData(account, { MetricDataQueries }) {
     const expressions = MetricDataQueries.map(({ Expression = "" }: Json) => Expression).join();
@@ -515,8 +520,8 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     return { Name: "live", FunctionVersion: String(live), RoutingConfig: { AdditionalVersionWeights: weights } };
   },
   ListVersionsByFunction({ versions }, { name, marker }) {
-    // One version per page.
-    const all = ["$LATEST", ...(versions.get(name)?.versions ?? [])];
+    // One version per page, and not in their order.
+    const all = ["$LATEST", ...(versions.get(name)?.versions ?? []).toReversed()];
     const index = Number(marker ?? 0);
     return {
       Versions: [{ Version: String(all[index]) }],

@@ -115,6 +115,11 @@ test("a wait is not ended by an earlier event that arrives late", async () => {
   expect(process.exitCode).toBe(0);
 });
 
+test("a wait shows an event once that the feed returns again", async () => {
+  await waited([[eventOf(1)], [eventOf(2, "deploy.failed")]], [eventOf(1)]);
+  expect(noted.match(/deploy.started/g)).toHaveLength(1);
+});
+
 test("a wait is not ended by an event of a later version", async () => {
   await waited([[eventOf(1, "deploy.paused" as EventName)], [eventOf(2, "deploy.failed")]]);
   expect(JSON.parse(printed)).toMatchObject({ id: "e-2" });

@@ -168,6 +168,9 @@ test("svc deployments watch prints as many of the latest events of a kind as ask
   await eventually(() => expect(watch.stderr()).toContain("Following"));
   const shown = watch.stdout().trim().split("\n");
   expect(shown.map((line) => JSON.parse(line).deployment_id)).toEqual([found, newest]);
+  for (const change of [broken, live]) await publishStored(randomUUID(), change);
+  await eventually(() => expect(watch.stdout().trim().split("\n")).toHaveLength(3));
+  expect(watch.stdout()).not.toContain("deploy.failed");
   watch.child.kill("SIGINT");
   await watch.ended;
 });

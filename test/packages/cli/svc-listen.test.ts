@@ -273,7 +273,7 @@ describe("svc trigger", () => {
     receiver.respondWith((_, response) => response.writeHead(201).end("thanks"));
     const secret = `whsec_${"0f".repeat(32)}`;
     const { length } = receiver.received;
-    const args = ["trigger", "deploy.succeeded", "--forward", receiver.url, "--project", projectId];
+    const args = ["trigger", "deploy.succeeded", "--forward", receiver.url, "--project", projectId.toUpperCase()];
     const sent = await svcHere([...args, "--secret", secret], { env: { XDG_CONFIG_HOME: folder } });
     expect(sent).toMatchObject({ code: 0, stderr: "" });
     expect(sent.stdout).toMatch(/^delivery {13}[0-9a-f-]{36}\nforwarded {12}201 in \d+ ms\nresponse {13}thanks\n$/);

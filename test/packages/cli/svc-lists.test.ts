@@ -11,7 +11,14 @@ import { svcHere } from "../../support/svc-here.ts";
 
 const COUNT = 250;
 const idOf = (number: number) => `0193f8a0-0000-7000-8000-${String(number).padStart(12, "0")}`;
-const webhook = { id: idOf(1), url: "https://example.com/", events: ["deploy.started"], enabled: true };
+const webhook = {
+  id: idOf(1),
+  url: "https://example.com/",
+  events: ["deploy.started"],
+  enabled: true,
+  key: "",
+  secret: "",
+};
 const actors = [
   { type: "platform" },
   { type: "system" },
@@ -31,6 +38,8 @@ const itemOf = (number: number) => ({
 
 let requests: string[];
 let bodies: unknown[];
+/** Of the last request. */
+let idempotencyKey: unknown;
 /** The number of items of each list. */
 let length: number;
 let eventsPerDeployment: number;
@@ -42,8 +51,10 @@ beforeAll(async () => {
     const { cursor, after, limit = "100", ...filters } = Object.fromEntries(searchParams);
     const list = pathname.split("/").at(-1) ?? "";
     if (request.method === "POST") bodies.push(await json(request));
+    idempotencyKey = request.headers["idempotency-key"];
     if (!["projects", "deliveries", "events", "audit-events"].includes(list)) {
-      const data = { webhooks: [webhook], current: { type: "api_key", project_ids: null } }[list] ?? webhook;
+      const listed = { webhooks: [webhook], current: { type: "api_key", project_ids: null } }[list];
+      const data = (request.method === "GET" && listed) || webhook;
       return response.end(JSON.stringify({ data }));
     }
     const parent = pathname.includes("/webhooks/") ? ["webhook's"] : [];
@@ -70,6 +81,7 @@ async function idsOf(command: string): Promise<string[]> {
   const records = stdout.startsWith("[") ? stdout : `[${stdout.trim().replaceAll("\n", ",")}]`;
   return JSON.parse(records).map(({ id }: { id: string }) => id);
 }
+const [since, until] = ["2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z"];
 const pages = (list: string, ...limits: number[]) => limits.map((limit) => `${list} ${limit}`);
 
 test.each<[string, number, string[]]>([
@@ -79,6 +91,12 @@ test.each<[string, number, string[]]>([
   ["deliveries list --limit 101", 101, pages("deliveries", 100, 100)],
   ["deliveries list --limit 999 --webhook 0193", COUNT, pages("webhook's deliveries", 100, 100, 100)],
   ["deliveries list --limit 150 --status failed", 150, ["deliveries 100 failed", "deliveries 100 failed"]],
+  [
+    `deliveries list --limit 2 --status held --event deploy.failed --deployment ${idOf(7)} --error timeout --since ${since} --until ${until}`,
+    2,
+    [`deliveries 2 held deploy.failed ${idOf(7)} timeout ${since} ${until}`],
+  ],
+  [`events list --limit 2 --event deploy.failed --deployment ${idOf(7)}`, 2, [`events 2 deploy.failed ${idOf(7)}`]],
   ["events list --limit 100", 100, pages("events", 100)],
   ["events list --limit 101", 101, pages("events", 100, 100)],
   ["events list --limit 999", COUNT, pages("events", 100, 100, 100)],
@@ -131,4 +149,15 @@ test("leaked keys are revoked 100 in a request", async () => {
   const { stderr } = await svcHere(["keys", "revoke-leaked"], { env, input: keys.join("\n") });
   expect(stderr).toMatch(/^Revoked 250 keys: /);
   expect(bodies).toEqual([0, 100, 200].map((from) => ({ credentials: keys.slice(from, from + 100) })));
+});
+
+test.each([
+  "keys create ci",
+  "service-accounts create ci --role viewer",
+  `service-accounts create-key ${idOf(2)} ci`,
+  "webhooks create https://example.com/ --events deploy.failed",
+  "workflows trust 7 --permission webhooks:read",
+])("svc %s sends its idempotency key", async (command) => {
+  await svcHere([...command.split(" "), "--idempotency-key", "run-7"], { env, showsSecret: true });
+  expect(idempotencyKey).toBe("run-7");
 });

@@ -370,7 +370,7 @@ test("the report of a certification does not contain the target of a redirect, w
   const check = {
     check: "valid",
     expected: "2xx",
-    status_code: 302,
+    status_code: 300,
     error_code: "http_status",
     duration_ms: 5,
     passed: false,

@@ -64,19 +64,6 @@ test("options have these defaults and choices", () => {
   ]);
 });
 
-test("each command that creates something accepts an idempotency key", () => {
-  const accepting = allCommands(createProgram()).filter(([, { options }]) =>
-    options.some(({ long }) => long === "--idempotency-key"),
-  );
-  expect(accepting.map(([path]) => path)).toEqual([
-    "keys create",
-    "service-accounts create",
-    "service-accounts create-key",
-    "webhooks create",
-    "workflows trust",
-  ]);
-});
-
 const now = new Date("2026-11-21T12:00:00.000Z");
 
 test.each([

@@ -359,11 +359,13 @@ describe("svc verify", () => {
     expect((await svcHere(["verify", ...signature, ...fromFile], { input: body })).code).toBe(0);
   });
 
-  test("accepts headers as options, as JSON, and an event of API Gateway", async () => {
+  test("accepts headers as options, as JSON, as curl shows them, and an event of API Gateway", async () => {
     const one = lines.flatMap((line) => ["--header", line]);
     expect((await svcHere(["verify", ...one, ...atArrival], { env, input: body })).code).toBe(0);
     const asJson = file("headers.json", JSON.stringify(signed()));
-    expect((await svcHere(["verify", "--headers", asJson, ...atArrival], { env, input: body })).code).toBe(0);
+    const asTrace = file("trace.txt", lines.map((line) => `> ${line}`).join("\r\n"));
+    for (const path of [asJson, asTrace])
+      expect((await svcHere(["verify", "--headers", path, ...atArrival], { env, input: body })).code).toBe(0);
     const gateway = { headers: signed(), body: Buffer.from(body).toString("base64"), isBase64Encoded: true };
     const delivery = file("event.json", JSON.stringify(gateway));
     expect((await svcHere(["verify", "--delivery", delivery, ...atArrival], { env })).code).toBe(0);

@@ -242,6 +242,11 @@ describe("on a terminal", () => {
     const remove = (answer: string) => svcOnTerminal(["webhooks", "delete", id], [["[y/N] ", answer]], env);
     expect(await remove("\r")).toMatchObject({ code: 2, stdout: expect.stringContaining("Nothing was changed") });
     expect((await api.get(path(id))).status).toBe(200);
+    const file = join(freshConfigHome(), "none.json");
+    writeFileSync(file, '{"webhooks":[]}');
+    const pruned = await svcOnTerminal(["apply", "-f", file, "--prune"], [["[y/N] ", "\r"]], env);
+    expect(pruned).toMatchObject({ code: 2, stdout: expect.stringContaining("Delete webhooks: 1?") });
+    expect((await api.get(path(id))).status).toBe(200);
     expect((await remove("y\r")).code).toBe(0);
     expect((await api.get(path(id))).status).toBe(404);
   });
