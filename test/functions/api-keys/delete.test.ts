@@ -90,15 +90,6 @@ test("returns the same 404 for the key of another user, a deleted and an unknown
   expect((await service.as(foreign.key).get("/v1/projects")).status).toBe(200);
 });
 
-test("returns 204 to one of several concurrent requests for the same key, 404 to the others", async () => {
-  const user = service.user();
-  for (let round = 0; round < 5; round++) {
-    const { id } = await create(user);
-    const statuses = await Promise.all(Array.from({ length: 10 }, async () => (await remove(user, id)).status));
-    expect(statuses.toSorted()).toEqual([204, ...Array.from({ length: 9 }, () => 404)]);
-  }
-});
-
 test("allows one new key for each deleted key after the limit was reached", async () => {
   const user = service.user();
   const keys = await Promise.all(Array.from({ length: 100 }, () => create(user)));

@@ -27,15 +27,23 @@ test("renames a key that was rolled", async () => {
   expect(await namesOf(user)).toEqual(["after"]);
 });
 
-test("a scoped key renames only itself; another key of the user is a 404", async () => {
-  const user = service.user();
-  const scoped = await create(user, { permissions: ["keys:write"] });
-  const other = await create(user);
-  const api = service.as(scoped.key);
-  expect((await api.patch(`/v1/api-keys/${other.id}`, { name: "taken" })).status).toBe(404);
-  expect((await api.patch(`/v1/api-keys/${scoped.id}`, { name: "mine" })).status).toBe(200);
-  expect(await namesOf(user)).toEqual(["mine", "ci"]);
-});
+test.each<[string, (project: string) => object]>([
+  ["permissions", () => ({ permissions: ["keys:read", "keys:write"] })],
+  ["projects", (project) => ({ project_ids: [project] })],
+])(
+  "a key that is limited to %s lists, renames and deletes only itself; another key of the user is a 404",
+  async (_, limits) => {
+    const user = service.user();
+    const scoped = await create(user, limits(await service.project(user.userId)));
+    const other = await create(user);
+    const api = service.as(scoped.key);
+    expect((await api.patch(`/v1/api-keys/${other.id}`, { name: "taken" })).status).toBe(404);
+    expect((await api.delete(`/v1/api-keys/${other.id}`)).status).toBe(404);
+    expect((await api.patch(`/v1/api-keys/${scoped.id}`, { name: "mine" })).status).toBe(200);
+    expect([await namesOf({ ...user, api }), await namesOf(user)]).toEqual([["mine"], ["mine", "ci"]]);
+    expect((await api.delete(`/v1/api-keys/${scoped.id}`)).status).toBe(204);
+  },
+);
 
 test("returns 404 for the key of another user and for a deleted key, which it does not recreate", async () => {
   const [owner, other] = [service.user(), service.user()];

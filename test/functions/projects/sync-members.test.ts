@@ -343,6 +343,8 @@ describe("two snapshots at the same moment", () => {
     await expect(sync([member], range)).rejects.toMatchObject(conflict);
     fakeDate().advance(61);
     expect(await sync([member], range)).toEqual({ ...none, unchanged: 1, applied: true });
+    const oldest = { ...range, version: secondsAgo(60 * 86_400), dry_run: true };
+    expect(await sync([], oldest)).toEqual({ ...none, applied: false });
   });
 });
 
@@ -375,7 +377,11 @@ test.each([
   ["a version that a double cannot hold", { version: 1e300 }, "version must be an ISO 8601 time with a time zone, or"],
   ["a version after the last time", { version: 9e15 }, "version must be an ISO 8601 time with a time zone, or"],
   ["a version in the future", { version: "2999-01-01T00:00:00Z" }, "version must not be in the future"],
-  ["a version of 61 days ago", { version: secondsAgo(61 * 86_400) }, "version must be at most 60 days ago"],
+  [
+    "a version of more than 60 days ago",
+    { version: secondsAgo(60 * 86_400 + 0.001) },
+    "version must be at most 60 days ago",
+  ],
   ["no list", { members: {} }, "members must be an array"],
   ["5,001 members", { members: Array(5_001).fill(valid) }, "members must have at most 5000 entries"],
   ["a service account", { members: [{ ...valid, user_id: "service-account:1" }] }, "members.0.user_id must not begin"],

@@ -102,12 +102,13 @@ describe("a webhook without a success is", () => {
 });
 
 test.each([
-  ["one query while the circuit is closed", 29, 1],
-  ["two while it is open", 30, 2],
-])("reading the health of a failing webhook costs %s", async (_, seconds, queries) => {
-  await givenWaiting(webhook);
+  ["one query while the circuit is closed", 29, true, 1],
+  ["three while it is open", 30, true, 3],
+  ["two while it is open and nothing waits", 30, false, 2],
+])("reading the health of a failing webhook costs %s", async (_, seconds, isWaiting, queries) => {
+  if (isWaiting) await givenWaiting(webhook);
   const calls = watchDynamo();
   const now = new Date();
-  await readHealth({ ...webhook, failing_since: addSeconds(now, -seconds) }, now, reads());
+  await readHealth({ ...webhook, failing_since: addSeconds(now, -seconds), probed_id: "probe" }, now, reads());
   expect(calls.map(({ command }) => command)).toEqual(Array(queries).fill("QueryCommand"));
 });
