@@ -1,10 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import type http from "node:http";
 import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
@@ -20,6 +17,7 @@ import { mintToken } from "../../bin/local/mint-token.ts";
 import { functionRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { bundleFolder } from "../../lib/names.ts";
+import { listening } from "../support/listening.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { freshResources } from "../support/resources.ts";
 import { jwtSecret, send } from "../support/service.ts";
@@ -211,26 +209,17 @@ describe("trace", () => {
 });
 
 describe("the bundles", () => {
-  let server: http.Server;
   let eventSources: EventSources;
   let receiver: Receiver;
   let baseUrl: string;
   beforeAll(async () => {
     process.env.JWT_SECRET = jwtSecret;
     process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8";
-    server = await createGateway(fromBundles);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    baseUrl = await listening(await createGateway(fromBundles));
     eventSources = await startEventSources(sqs(), fromBundles, 1);
     receiver = await startReceiver();
   });
-  afterAll(async () => {
-    await eventSources.stop();
-    server.closeAllConnections();
-    server.close();
-    await receiver.close();
-  });
+  afterAll(() => eventSources.stop());
 
   test("serve a key, a webhook, an event, its delivery and the revocation", async () => {
     const userId = randomUUID();

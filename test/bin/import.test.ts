@@ -2,7 +2,6 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -10,9 +9,9 @@ import { jest } from "@jest/globals";
 import { batchesOf } from "../../bin/import/read-rows.ts";
 import { demoUser } from "../../bin/local/demo-user.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { closeAfterFile } from "../support/cleanup.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
+import { listening } from "../support/listening.ts";
 import { freshDataDir, type LocalRun, startLocalRun, startProgram } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
 
@@ -238,10 +237,7 @@ test("a stage is found by the outputs of its stack", async () => {
       .writeHead(200, { "content-type": "text/xml" })
       .end(`<DescribeStacksResponse>${result}</DescribeStacksResponse>`);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closeAfterFile(async () => void server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listening(server);
   const settings = {
     ...{ AWS_ENDPOINT_URL_CLOUDFORMATION: url, AWS_ENDPOINT_URL_LAMBDA: url },
     ...{ AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "x", AWS_SECRET_ACCESS_KEY: "x" },

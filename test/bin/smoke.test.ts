@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import http from "node:http";
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
@@ -13,6 +13,8 @@ import { credentials, everyResponse, reach } from "../../bin/smoke/auth-checks.t
 import { readSmokeOptions, type SmokeOptions, smokeProgram } from "../../bin/smoke/options.ts";
 import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke/run.ts";
 import { commandHere } from "../support/command-here.ts";
+import { freePort } from "../support/free-port.ts";
+import { listening } from "../support/listening.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { type TestService, useService } from "../support/service.ts";
 import {
@@ -664,22 +666,7 @@ async function expectUnreachable(baseUrl: string, message: string): Promise<void
   expectNoSecrets(text);
 }
 
-async function listening(server: net.Server): Promise<number> {
-  closers.push(() => {
-    server.close();
-    if (server instanceof http.Server) server.closeAllConnections();
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return (server.address() as AddressInfo).port;
-}
-
-async function unusedUrl(): Promise<string> {
-  const server = net.createServer();
-  const port = await listening(server);
-  await new Promise((resolve) => server.close(resolve));
-  return `http://127.0.0.1:${port}`;
-}
+const unusedUrl = async () => `http://127.0.0.1:${await freePort()}`;
 
 test("names only sections that docs/runbook.md has", () => {
   const runbook = readFileSync(join(root, "docs/runbook.md"), "utf8");
@@ -696,8 +683,8 @@ describe("an address without a stage: fails with the cause", () => {
 
   test("a server that never responds", async () => {
     const server = http.createServer(() => {});
-    const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects got no complete response within 0.5 s");
+    const url = await listening(server);
+    await expectUnreachable(url, "GET /v1/projects got no complete response within 0.5 s");
   });
 
   test("a server that never ends its response", async () => {
@@ -706,8 +693,8 @@ describe("an address without a stage: fails with the cause", () => {
       const drip = setInterval(() => response.write(" "), 50);
       response.on("close", () => clearInterval(drip));
     });
-    const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "got no complete response within 0.5 s");
+    const url = await listening(server);
+    await expectUnreachable(url, "got no complete response within 0.5 s");
   });
 
   test("a server whose response exceeds 1 MB", async () => {
@@ -716,8 +703,8 @@ describe("an address without a stage: fails with the cause", () => {
       const stream = setInterval(() => response.write(chunk), 1);
       response.on("close", () => clearInterval(stream));
     });
-    const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects failed: the response exceeds 1048576 bytes");
+    const url = await listening(server);
+    await expectUnreachable(url, "GET /v1/projects failed: the response exceeds 1048576 bytes");
   });
 
   test("a server that does not speak HTTP", async () => {
@@ -725,8 +712,8 @@ describe("an address without a stage: fails with the cause", () => {
       socket.on("error", () => {});
       socket.end("220 mail.example.com ESMTP\r\n");
     });
-    const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "failed: the response is not HTTP");
+    const url = await listening(server);
+    await expectUnreachable(url, "failed: the response is not HTTP");
   });
 
   test("a certificate that is not valid", async () => {
@@ -939,7 +926,7 @@ describe("the command", () => {
       onRequest = resolve;
     });
     const server = http.createServer(() => onRequest());
-    const args = ["bin/smoke.ts", "--url", `http://127.0.0.1:${await listening(server)}`];
+    const args = ["bin/smoke.ts", "--url", await listening(server)];
     const { PATH, HOME } = process.env;
     const env = { PATH, HOME, SMOKE_TOKEN: user.token };
     const child = spawn(join(root, "node_modules/.bin/node"), args, { cwd: root, env });

@@ -1,6 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import {
   existsSync,
   mkdirSync,
@@ -12,7 +11,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -21,8 +19,8 @@ import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";
-import { closeAfterFile } from "../support/cleanup.ts";
 import { eventOf, givenEvent } from "../support/deliveries.ts";
+import { listening } from "../support/listening.ts";
 import { userEnvironment } from "../support/npm-pack.ts";
 import { needs } from "../support/optional-program.ts";
 import { type TestService, useService } from "../support/service.ts";
@@ -197,11 +195,7 @@ async function startRunner(ci: CiSystem) {
     if (headers.authorization !== `Bearer ${token}`) response.writeHead(401).end();
     else response.end(JSON.stringify({ count: 1, value: ci.token({ aud }) }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closeAfterFile(() => server.close().closeAllConnections());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token?api-version=2.0`;
-  return { url, token, requests };
+  return { url: `${await listening(server)}/token?api-version=2.0`, token, requests };
 }
 
 needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
@@ -526,9 +520,7 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
     write("package.json", '{"name":"svc","version":"1.0.0","bin":"svc.sh"}');
     write("svc.sh", "#!/bin/sh\necho installed\n");
     const tarball = execFileSync("tar", ["-cz", "package"], { cwd: folder });
-    const server = http.createServer((_, response) => response.end(tarball)).listen(0, "127.0.0.1");
-    closeAfterFile(async () => void server.close());
-    await once(server, "listening");
+    const baseUrl = await listening(http.createServer((_, response) => response.end(tarball)));
     const prefix = join(work, "global");
     const install = (SVC_SHA256: string) =>
       runStep(
@@ -536,7 +528,7 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
         {
           PATH: userEnvironment.PATH,
           RUNNER_TEMP: work,
-          SVC_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/svc.tgz`,
+          SVC_URL: `${baseUrl}/svc.tgz`,
           SVC_SHA256,
           npm_config_prefix: prefix,
         },

@@ -1,11 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { evaluate } from "../lib/observability/metric-math.ts";
 import type { Json, SynthesizedStack } from "../lib/synthesized.ts";
-import { closeAfterFile } from "./cleanup.ts";
+import { listening } from "./listening.ts";
 
 /*
  * An AWS account with one deployed stage, over HTTP, in the protocols of the APIs that operators' programs call. Its
@@ -366,13 +364,7 @@ export async function serveAwsAccount(current: () => AwsAccount): Promise<string
     const [status, headers, content] = current().respond(request, await text(request));
     response.writeHead(status, headers).end(content);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closeAfterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listening(server);
 }
 
 function metricsIn(properties: Json): Json[] {

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { ReceiveMessageCommand } from "@aws-sdk/client-sqs";
 import { consolePages } from "../../../bin/local/console.ts";
 import { createGateway } from "../../../bin/local/gateway.ts";
@@ -9,26 +8,18 @@ import { fromSources } from "../../../bin/local/lambda.ts";
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import { listening } from "../../support/listening.ts";
 import { freshResources } from "../../support/resources.ts";
 
 /* How a local run serves its pages, and which requests may send an event to the queue. */
 
 const settings = { dataDir: "/tmp/a <b> & 'c'", isSecretGiven: false };
-let server: http.Server;
 let host: string;
 
 beforeAll(async () => {
   await freshResources();
   logSink.write = () => {};
-  server = await createGateway(fromSources, consolePages(settings));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-
-afterAll(async () => {
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  host = new URL(await listening(await createGateway(fromSources, consolePages(settings)))).host;
 });
 
 interface Reply {
@@ -202,11 +193,6 @@ describe("a deployment event", () => {
 });
 
 test("a gateway without pages has no endpoint for the console's events", async () => {
-  const plain = await createGateway(fromSources);
-  plain.listen(0, "127.0.0.1");
-  await once(plain, "listening");
-  const url = `http://127.0.0.1:${(plain.address() as AddressInfo).port}/console/events`;
-  expect((await fetch(url, { method: "POST" })).status).toBe(404);
-  await new Promise((resolve) => plain.close(resolve));
-  plain.closeAllConnections();
+  const baseUrl = await listening(await createGateway(fromSources));
+  expect((await fetch(`${baseUrl}/console/events`, { method: "POST" })).status).toBe(404);
 });

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import http from "node:http";
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
 import type { APIGatewayProxyEvent } from "aws-lambda";
 import { createGateway } from "../../../bin/local/gateway.ts";
 import { type LambdaHandler, LambdaTimeout } from "../../../bin/local/lambda.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import { listening } from "../../support/listening.ts";
 
 /* The local gateway does what API Gateway does. The handlers are stubs, so that every response is the gateway's own. */
 
@@ -26,13 +27,7 @@ beforeAll(async () => {
     invoked.push(file);
     return file === "auth/authorizer" ? authorize(event, context) : handle(event, context);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  port = (server.address() as AddressInfo).port;
-});
-afterAll(async () => {
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  port = Number(new URL(await listening(server)).port);
 });
 beforeEach(() => {
   invoked = [];

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { createInvokeApi } from "../../../bin/local/invoke-api.ts";
 import { type LambdaHandler, LambdaTimeout } from "../../../bin/local/lambda.ts";
-import { closeAfterFile } from "../../support/cleanup.ts";
+import { listening } from "../../support/listening.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
@@ -114,10 +113,7 @@ describe("a function", () => {
   let baseUrl: string;
   beforeAll(async () => {
     const serve = await createInvokeApi(async () => (event, context) => handle(event, context));
-    const server = http.createServer(serve).listen(0, "127.0.0.1");
-    closeAfterFile(async () => void server.close());
-    await once(server, "listening");
-    baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    baseUrl = await listening(http.createServer(serve));
   });
 
   test("has the timeout of its row, and a timeout is an error of the function", async () => {

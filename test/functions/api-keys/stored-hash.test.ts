@@ -1,13 +1,12 @@
 import { createHash, createHmac } from "node:crypto";
-import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { jest } from "@jest/globals";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { storedHashOf } from "../../../functions/api-keys/stored-hash.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
 import { fakeDate } from "../../support/fake-date.ts";
+import { listening } from "../../support/listening.ts";
 
 const arnOf = (name: string) => `arn:aws:secretsmanager:us-east-1:000000000000:secret:${name}-AbCdEf`;
 const hmac = (pepper: string, key: string) => createHmac("sha256", pepper).update(key).digest("hex");
@@ -24,13 +23,7 @@ const server = http.createServer(async (request, response) => {
   response.writeHead(SecretString === undefined ? 400 : 200, headers).end(JSON.stringify(output));
 });
 beforeAll(async () => {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  process.env.AWS_ENDPOINT_URL_SECRETS_MANAGER = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
+  process.env.AWS_ENDPOINT_URL_SECRETS_MANAGER = await listening(server);
 });
 beforeEach(() => {
   requests.length = 0;

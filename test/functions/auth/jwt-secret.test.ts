@@ -1,13 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import jwt from "jsonwebtoken";
 import { jwtKeys, refreshJwtKeys } from "../../../functions/auth/jwt-secret.ts";
 import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import { listening } from "../../support/listening.ts";
 
 /** The versions in the fake Secrets Manager by stage, its error if it fails, and the requests that it received. */
 let versions: { AWSCURRENT?: string; AWSPREVIOUS?: string };
@@ -29,9 +28,7 @@ const server = http.createServer(async (request, response) => {
 
 beforeAll(async () => {
   logSink.write = (level, line) => void logged.push(JSON.stringify({ level, ...line }));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  process.env.AWS_ENDPOINT_URL_SECRETS_MANAGER = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  process.env.AWS_ENDPOINT_URL_SECRETS_MANAGER = await listening(server);
   process.env.AWS_MAX_ATTEMPTS = "1";
 });
 beforeEach(() => {
@@ -42,10 +39,6 @@ beforeEach(() => {
   failure = undefined;
   requests = [];
   logged.length = 0;
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
 });
 
 const [first, second, third] = [1, 2, 3].map(() => randomBytes(32).toString("hex")) as [string, string, string];

@@ -1,10 +1,8 @@
-import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import { createClient } from "../../../packages/client/src/client.ts";
-import { closeAfterFile } from "../../support/cleanup.ts";
+import { listening } from "../../support/listening.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* Every command that reads a list, against a service whose lists have 250 items on pages of at most 100. */
@@ -65,11 +63,7 @@ beforeAll(async () => {
     const items = Array.from({ length: to - from }, (_, index) => itemOf(from + index));
     return response.end(JSON.stringify({ data: items }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closeAfterFile(() => server.close().closeAllConnections());
-  const SVC_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  env = { SVC_BASE_URL, SVC_API_KEY: "svc_1", SVC_PROJECT: idOf(0) };
+  env = { SVC_BASE_URL: await listening(server), SVC_API_KEY: "svc_1", SVC_PROJECT: idOf(0) };
 });
 beforeEach(() => {
   [requests, bodies, length, eventsPerDeployment] = [[], [], COUNT, 1];

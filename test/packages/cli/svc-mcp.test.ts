@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -22,9 +21,9 @@ import type {
   Webhook,
   WebhookHealth,
 } from "../../../packages/client/src/client.ts";
-import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { listening } from "../../support/listening.ts";
 import { useReceiver } from "../../support/receiver.ts";
 import { type Api, useService } from "../../support/service.ts";
 import { environment, program } from "../../support/svc.ts";
@@ -121,12 +120,8 @@ function partsOf(text: string) {
 }
 
 /** Starts a service that responds to every request in this way. @returns its base URL */
-async function startStub(respond: (response: http.ServerResponse) => void): Promise<string> {
-  const stub = http.createServer((_, response) => respond(response)).listen(0, "127.0.0.1");
-  closeAfterFile(() => stub.close().closeAllConnections());
-  await once(stub, "listening");
-  return `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
-}
+const startStub = (respond: (response: http.ServerResponse) => void): Promise<string> =>
+  listening(http.createServer((_, response) => respond(response)));
 
 const hooks = () => `/v1/projects/${projectId}/webhooks`;
 async function newWebhook(events = ["deploy.started"]): Promise<string> {

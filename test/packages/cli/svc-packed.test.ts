@@ -3,10 +3,10 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { listening } from "../../support/listening.ts";
 import { folder, install, pack, userEnvironment } from "../../support/npm-pack.ts";
 
 /* The published `svc`, installed from its tarball, on the Node of the machine. */
@@ -16,7 +16,6 @@ const svc = join(prefix, "bin/svc");
 const installed = join(prefix, "lib/node_modules/@deployment-webhooks/cli");
 const secret = `whsec_${"0a".repeat(32)}`;
 let files: string[];
-let api: http.Server;
 let env: Record<string, string>;
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../packages/cli/package.json"), "utf8"));
 
@@ -24,12 +23,9 @@ beforeAll(async () => {
   const packed = pack("packages/cli");
   files = packed.files;
   install(packed.tarball, folder, "--global", "--prefix", prefix);
-  api = http.createServer((_, response) => response.end('{"data":[]}')).listen(0, "127.0.0.1");
-  await once(api, "listening");
-  const baseUrl = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
-  env = { ...userEnvironment, SVC_BASE_URL: baseUrl, SVC_API_KEY: "svc_1" };
+  const SVC_BASE_URL = await listening(http.createServer((_, response) => response.end('{"data":[]}')));
+  env = { ...userEnvironment, SVC_BASE_URL, SVC_API_KEY: "svc_1" };
 });
-afterAll(() => api.close().closeAllConnections());
 
 async function run(args: string[], input = "") {
   const child = spawn(svc, args, { env, cwd: folder });

@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { jest } from "@jest/globals";
@@ -11,9 +10,9 @@ import { mintToken } from "../../../bin/local/mint-token.ts";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
-import { closeAfterFile } from "../../support/cleanup.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { listening } from "../../support/listening.ts";
 import { needs } from "../../support/optional-program.ts";
 import { useReceiver } from "../../support/receiver.ts";
 import { type Api, useService } from "../../support/service.ts";
@@ -63,11 +62,7 @@ async function startStub(status: number, headers: Record<string, string>, body: 
     requests.push(request.headers);
     response.writeHead(status, headers).end(body);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  closeAfterFile(() => server.close().closeAllConnections());
-  return { url, requests };
+  return { url: await listening(server), requests };
 }
 
 describe("signing in", () => {
@@ -986,12 +981,9 @@ describe("deliveries", () => {
         const [status, body, headers] = isRecover ? (responses[bodies.length - 1] ?? [500, {}]) : [200, { data }];
         response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
       });
-      server.listen(0, "127.0.0.1");
-      await once(server, "listening");
-      const SVC_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const SVC_BASE_URL = await listening(server);
       const command = ["deliveries", "recover", "--since", since, ...args];
       const ended = await svcHere(command, { env: { ...env, SVC_BASE_URL } });
-      server.close().closeAllConnections();
       return { ...ended, bodies };
     }
 

@@ -1,10 +1,9 @@
 import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { listening } from "../../support/listening.ts";
 import { folder, install, machineNode, pack, userEnvironment } from "../../support/npm-pack.ts";
 
 /* The published client, installed from its tarball, on the Node of the machine. */
@@ -47,9 +46,7 @@ const unsigned = {
 };
 
 test("a program on the Node of the machine imports and uses it", async () => {
-  const server = http.createServer((_, response) => response.end('{"data":[{"id":"p-1"}]}')).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const baseUrl = await listening(http.createServer((_, response) => response.end('{"data":[{"id":"p-1"}]}')));
   writeFileSync(
     join(project, "use.js"),
     `import { ApiError, createClient, NetworkError, verifyWebhook } from "@deployment-webhooks/client";
@@ -59,7 +56,6 @@ console.log(JSON.stringify([await client.listProjects(), ApiError.name, NetworkE
   );
   const child = spawn(machineNode, ["use.js"], { cwd: project, env: userEnvironment });
   const output = await text(child.stdout);
-  server.close().closeAllConnections();
   expect(JSON.parse(output)).toEqual([[{ id: "p-1" }], "ApiError", "NetworkError", "no_matching_signature"]);
 });
 
