@@ -285,8 +285,15 @@ test("an action runs once at a time", async () => {
   sentEvent.resolve(json({}));
   await shows("deploy.succeeded was added to the queue.");
   await elapse(3_000);
+  sent = [];
+  await until(() => sentTo("GET deliveries").length === 1);
   await click("Send deployment event");
-  expect(sentTo("POST events")).toHaveLength(2);
+  expect(sentTo("POST events")).toHaveLength(1);
+  // The event is not a delivery at once.
+  await elapse(200);
+  expect(sentTo("GET deliveries")).toHaveLength(1);
+  await elapse(100);
+  expect(sentTo("GET deliveries")).toHaveLength(2);
   // Each message is shown for four seconds, also one that follows another.
   await elapse(3_000);
   expect(textOf()).toContain("deploy.succeeded was added to the queue.");
@@ -353,6 +360,8 @@ describe("a certification", () => {
     respond("GET c-1", () => json({ ...report, checks: [{ ...check, passed: true, hint: null }] }));
     await start(`${hash}/certification`);
     await shows("a valid delivery");
+    await elapse(10_000);
+    expect(sentTo("GET c-1")).toHaveLength(1);
     expect(textOf()).toContain("healthy certified");
     await open(`#/projects/${projectId}`);
     await until(() => count("tr") === 3);
@@ -375,12 +384,47 @@ test("a list of webhooks has the last success of each", async () => {
   respond("GET webhooks", () =>
     json([
       { ...webhook, health },
-      { ...webhook, id: "w-2" },
+      { ...webhook, id: "w-2", events: ["deploy.started", "deploy.succeeded", "deploy.failed"] },
     ]),
   );
   await start(`#/projects/${projectId}`);
   await shows("2 min ago");
+  expect(textOf()).toContain("deploy.started deploy.succeeded +1 : deploy.failed");
   expect(textOf().match(/2 min ago|none recently/g)).toEqual(["2 min ago", "none recently"]);
+});
+
+test("a slow webhook without a recent success is not said to fail", async () => {
+  const health = { ...webhook.health, state: "slow", since: new Date(now - 120_000).toISOString() };
+  respond(`GET ${webhookId}`, () => json({ ...webhook, health }));
+  await start();
+  await shows("The receiver has been slow for 2 min .");
+});
+
+test("a part of the page whose code cannot be loaded says so", async () => {
+  const { lazy } = await source("lazy.tsx");
+  render(
+    h(
+      lazy(() => Promise.reject(new TypeError("Failed to fetch"))),
+      {},
+    ),
+    browser.page.body,
+  );
+  await shows("This part of the page could not be loaded.");
+});
+
+test("a workflow is trusted by the conditions that are set, without spaces", async () => {
+  respond("GET service-accounts", () => json([]));
+  respond("GET trusted-workflows", () => json([]));
+  respond("POST trusted-workflows", () => json({}, {}, 201));
+  await start(`#/projects/${projectId}/access`);
+  await click("Trust a workflow");
+  await enter("Repository id", " 7 ");
+  await enter("Environment optional", " ");
+  await enter("Event optional", " push ");
+  await click("Trust");
+  const permissions = ["webhooks:read", "deliveries:read"];
+  const trusted = { issuer: "github", repository_id: "7", ref: "refs/heads/main", event_name: "push", permissions };
+  expect(sentTo("POST trusted-workflows").map(({ body }) => body)).toEqual([trusted]);
 });
 
 test("the deliveries of a project without webhooks say that it needs one", async () => {
@@ -428,14 +472,16 @@ test("the code to verify is loaded again after a failure, and the result of a ch
   }
 });
 
-test("a name that is removed is sent as null", async () => {
+test("a name that is removed is sent as null, and events in their order", async () => {
   respond(`GET ${webhookId}`, () => json({ ...webhook, name: "Chat" }));
   respond(`PATCH ${webhookId}`, () => json(webhook));
   await start();
   await click("Edit");
   await enter("Name optional", " ");
+  await enter("deploy.started a build has started", true);
   await click("Save");
-  expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ name: null, events: ["deploy.failed"] }]);
+  const events = ["deploy.started", "deploy.failed"];
+  expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ name: null, events }]);
 });
 
 test("an error about a field is shown once, at the field, and others in full", async () => {
@@ -480,18 +526,21 @@ describe("deliveries", () => {
     expect(sentTo("GET deliveries")).toHaveLength(30 / seconds);
   });
 
-  test("one that failed is retried at its time, and one that was never sent is sent next", async () => {
+  test("that wait say for what: one that failed for its retry, one that was never sent for its first attempt", async () => {
     const due = { waiting_for: "schedule", next_attempt_at: new Date(now + 300_000).toISOString() };
     const last_attempt = { ...attempt, error_code: "timeout" };
     respond("GET deliveries", () =>
       json([
+        { ...deliveryOf(4, "pending"), next_attempt_at: at },
+        { ...deliveryOf(3, "pending"), waiting_for: "recovery", next_attempt_at: at },
         { ...deliveryOf(2, "pending"), ...due },
         { ...deliveryOf(1, "pending"), ...due, last_attempt },
       ]),
     );
     await start();
-    await shows("deploy.failed 1 · next in 5 min");
-    await shows("deploy.failed 1 · retry in 5 min");
+    await until(() => count("tr") === 5);
+    const waits = ["being sent", "probe now", "next in 5 min", "retry in 5 min"];
+    expect(textOf().match(/(?<=deploy.failed 1 · )\S+ \S+( 5 min)?/g)).toEqual(waits);
   });
 
   test("are filtered by the end of a period, and cleared fields are no filters", async () => {
@@ -506,13 +555,28 @@ describe("deliveries", () => {
     expect(browser.location.hash).toBe(`${hash}?${until}`);
   });
 
-  test("an attempt whose request was sent twice is marked, and no other", async () => {
+  test.each([
+    ["pending", 1.5],
+    ["succeeded", 10],
+  ])("the detail of one that is %s is reloaded every %d s", async (status, seconds) => {
     const { id } = deliveryOf(1);
-    const attempts = [attempt, { ...attempt, number: 2, request_count: 2 }];
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1, status), payload: {}, attempts: [] }));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("No attempts yet.");
+    sent = [];
+    await elapse(30_000);
+    expect(sentTo(`GET ${id}`)).toHaveLength(30 / seconds);
+  });
+
+  test("an attempt whose request was sent twice is marked, and no other; bars compare with the slowest one", async () => {
+    const { id } = deliveryOf(1);
+    const attempts = [attempt, { ...attempt, number: 2, request_count: 2, duration_ms: 20 }];
     respond(`GET ${id}`, () => json({ ...deliveryOf(1), payload: {}, attempts }));
     await start(`${hash}/deliveries/${id}`);
     await shows("2 requests");
     expect(textOf().match(/\d requests?\b/g)).toEqual(["2 requests"]);
+    const widths = browser.page.body.all().flatMap((node) => node.getAttribute("width") ?? []);
+    expect(widths.slice(-4)).toEqual(["56", "14", "56", "56"]);
   });
 
   test("an attempt that is opened says that the service keeps the responses of the newest three", async () => {
@@ -607,8 +671,13 @@ describe("deliveries", () => {
     ];
     respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
     await start();
-    await enter("Select all shown", true);
-    await enter(`Select delivery ${deliveryOf(3).id}`, true);
+    for (const label of [
+      `Select delivery ${deliveryOf(3).id}`,
+      "Select all shown",
+      `Select delivery ${deliveryOf(3).id}`,
+    ]) {
+      await enter(label, true);
+    }
     await click("Resend 2");
     await shows("2 deliveries are sent again, oldest first");
     expect(sentTo("POST redeliver")).toEqual([]);
@@ -754,6 +823,18 @@ test("a new key: warns before one that may do everything and one that never expi
   await shows("The key works until someone revokes it.");
 });
 
+test("a new key is for the only project unless others are chosen, and expires after 90 days", async () => {
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  await enter("Name", "ci");
+  await click("Create key");
+  await shows("Your new API key");
+  const { project_ids, expires_at } = sentTo("POST api-keys")[0]?.body ?? {};
+  expect([project_ids, expires_at.slice(0, 10)]).toEqual([[projectId], "2027-02-19"]);
+});
+
 test("a new key may be for 20 projects, and no more", async () => {
   const names = Array.from({ length: 21 }, (_, index) => `project ${index}`);
   respond("GET v1/projects", () => json(names.map((name) => ({ id: name, name, role: "admin", created_at: at }))));
@@ -801,7 +882,8 @@ test("the events of a project: older ones are added page by page, new ones as th
   const eventOf = (number: number) => {
     const id = `e-${String(number).padStart(3, "0")}`;
     const time = new Date(now - number * 1000).toISOString();
-    return { id, event: "deploy.started", deployment_id: id, timestamp: time, received_at: time, payload: {} };
+    const received_at = new Date(Date.parse(time) + 57_000 + number * 1000).toISOString();
+    return { id, event: "deploy.started", deployment_id: id, timestamp: time, received_at, payload: {} };
   };
   const link = (after: string, rel: string) => `<https://api.test/v1/events?after=${after}>; rel="${rel}"`;
   const pages: Record<string, [items: number[], link: string]> = {
@@ -825,8 +907,11 @@ test("the events of a project: older ones are added page by page, new ones as th
   await until(() => shown()?.includes("e-003") ?? false);
   await elapse(6_000);
   expect(shown()).toEqual(["e-000", "e-001", "e-002", "e-003"]);
+  // The last one was received 60 seconds after its time.
+  expect(textOf()).not.toContain("later");
   await click("Load more");
   await until(() => shown()?.includes("e-004") ?? false);
+  expect(textOf()).toContain("received 1 min later");
   expect(textOf()).not.toContain("Load more");
   const afters = sentTo("GET events").map(({ query }) => query.after ?? "");
   expect(new Set(afters)).toEqual(new Set(Object.keys(pages)));
