@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import { handler } from "../../../functions/deliveries/publish-notifications.ts";
 import { createNotification, type Notification } from "../../../functions/notifications/notification.ts";
+import { findDueOwners } from "../../../functions/notifications/notification-store.ts";
 import { addSeconds } from "../../../functions/platform/time.ts";
 import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -79,6 +80,14 @@ test("four notifications of one owner that fail in every run do not hold up its 
   clock.advance(60);
   await run();
   expect(await leftOf([broken, other])).toEqual({ [broken]: 4 });
+});
+
+test("owners are found on several pages, and the longest overdue notification is on the first", async () => {
+  const [one = "", two = ""] = usersOf([3], 2);
+  const dueAt = new Date(Date.now() - 180_000);
+  await givenRows([revoked("k", one, dueAt), revoked("k", two, new Date())]);
+  interceptDynamo(({ input }, send) => send({ ...input, Limit: 1 }));
+  expect(await findDueOwners(3, new Date(), 10)).toEqual({ owners: [one, two], longestDueAt: dueAt.toISOString() });
 });
 
 test("a run that has no time left publishes no more, and the next run the rest", async () => {
