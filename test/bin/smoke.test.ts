@@ -1,10 +1,11 @@
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify, stripVTControlCharacters } from "node:util";
@@ -15,6 +16,7 @@ import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke
 import { commandHere } from "../support/command-here.ts";
 import { freePort } from "../support/free-port.ts";
 import { listening } from "../support/listening.ts";
+import { startProgram } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { type TestService, useService } from "../support/service.ts";
 import {
@@ -30,7 +32,7 @@ const root = join(import.meta.dirname, "../..");
 const fixture = (name: string) => readFileSync(join(root, "test/fixtures", name), "utf8");
 const tls = { cert: fixture("tls-cert.pem"), key: fixture("tls-key.pem") };
 
-/** Closes the servers and processes of a test, also after a failure: one that stays open would keep jest running. */
+/** Closes the proxies of a test, also after a failure. */
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0)) await close();
@@ -920,22 +922,17 @@ describe("the command", () => {
     expect(options).toEqual([...ofUsers, "--operator", "--stage", "--close-endpoint", "--help"]);
   });
 
+  /** Starts the program as a process. */
+  function startSmoke(url: string) {
+    const child = startProgram(["bin/smoke.ts", "--url", url], { SMOKE_TOKEN: user.token });
+    const stdout = text(child.stdout);
+    return { child, ended: once(child, "close"), stdout };
+  }
+
   test("exits with 130 on a second Ctrl-C, without waiting for the request in flight", async () => {
-    let onRequest: () => void = () => {};
-    const isRequested = new Promise<void>((resolve) => {
-      onRequest = resolve;
-    });
+    const { promise: isRequested, resolve: onRequest } = Promise.withResolvers<void>();
     const server = http.createServer(() => onRequest());
-    const args = ["bin/smoke.ts", "--url", await listening(server)];
-    const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, SMOKE_TOKEN: user.token };
-    const child = spawn(join(root, "node_modules/.bin/node"), args, { cwd: root, env });
-    let stdout = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    closers.push(() => child.kill("SIGKILL"));
-    const ended = once(child, "close");
+    const { child, ended, stdout } = startSmoke(await listening(server));
     await isRequested;
     child.kill("SIGINT");
     // A signal that arrives sooner counts as the copy that npm forwards.
@@ -943,14 +940,11 @@ describe("the command", () => {
     child.kill("SIGINT");
     expect((await ended)[0]).toBe(130);
     // The cleanup starts when the request in flight has ended, which is after its timeout of 10 s.
-    expect(stdout).not.toContain("Cleanup");
+    expect(await stdout).not.toContain("Cleanup");
   });
 
   test("exits with 130 on Ctrl-C and removes everything it created", async () => {
-    let sawWebhook: () => void = () => {};
-    const webhookIsCreated = new Promise<void>((resolve) => {
-      sawWebhook = resolve;
-    });
+    const { promise: webhookIsCreated, resolve: sawWebhook } = Promise.withResolvers<void>();
     const proxy = await openProxy(service.baseUrl, {
       response(_, request) {
         if (!createsWebhook(request)) return;
@@ -959,23 +953,15 @@ describe("the command", () => {
         return sleep(300);
       },
     });
-    const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, SMOKE_TOKEN: user.token };
-    const child = spawn(join(root, "node_modules/.bin/node"), ["bin/smoke.ts", "--url", proxy.url], { cwd: root, env });
-    let stdout = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    closers.push(() => child.kill("SIGKILL"));
-    const ended = once(child, "close");
+    const { child, ended, stdout } = startSmoke(proxy.url);
     await webhookIsCreated;
     child.kill("SIGINT");
     // npm receives the terminal's signal too, and forwards it.
     child.kill("SIGINT");
     expect((await ended)[0]).toBe(130);
     await proxy.close();
-    expect(stdout).toContain("Interrupted: the remaining checks were not run.");
-    expect(stdout).toContain("everything that was created is removed");
+    expect(await stdout).toContain("Interrupted: the remaining checks were not run.");
+    expect(await stdout).toContain("everything that was created is removed");
     await expectNothingRemains();
   });
 });

@@ -398,11 +398,7 @@ extra() {
   case "$1 $2" in
     "cloudformation describe-stacks") echo replay-function ;;
     "dynamodb scan") printf 'p-2\tp-1\np-2\n' ;;
-    "lambda invoke")
-      for file; do :; done
-      cat >> "$DIR/written"
-      next answers; printf '%s' "$state" > "$file"
-      case $state in *errorType*) echo Unhandled ;; *) echo None ;; esac ;;
+    "lambda invoke") invoke_next "$@" ;;
   esac
 }`;
   const answer = (next_cursor: string | null) =>
@@ -469,11 +465,7 @@ extra() {
       case "$*" in *\'ProjectsSuspendFunctionName\'*) echo suspend ;; *\'ProjectsRemoveMemberFunctionName\'*) echo remove ;;
       *\'ApiKeysRevokeAllFunctionName\'*) echo revoke ;; esac ;;
     "dynamodb query") printf '%s\t%s\n' p-1 p-2 ;;
-    "lambda invoke")
-      for file; do :; done
-      cat >> "$DIR/written"
-      next answers; printf '%s' "$state" > "$file"
-      case $state in *errorType*) echo Unhandled ;; *) echo None ;; esac ;;
+    "lambda invoke") invoke_next "$@" ;;
   esac
 }`;
   const answers = (...lines: string[]) => `${setup}\nwill_be answers ${lines.map((line) => `'${line}'`).join(" ")}`;

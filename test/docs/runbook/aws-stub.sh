@@ -44,6 +44,14 @@ aws() (
     *) extra "$@" ;;
   esac
 )
+# invoke_next: answers the call of a function with the next state of `answers`, and prints `FunctionError`
+invoke_next() {
+  local file
+  for file; do :; done
+  cat >> "$DIR/written"
+  next answers; printf '%s' "$state" > "$file"
+  case $state in *errorType*) echo Unhandled ;; *) echo None ;; esac
+}
 sleep() { :; }
 extra() { :; }
 . "$DIR/setup"
