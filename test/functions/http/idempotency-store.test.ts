@@ -113,7 +113,8 @@ test("spaces and the order of the fields do not make another body", async () => 
 
 test("keys of different users are independent, and requests without a key are not repeats", async () => {
   const [one, two] = [service.user(), service.user()];
-  const statuses = [await create(one, { name: "ci" }, "k"), await create(two, { name: "ci" }, "k")];
+  const longest = "k".repeat(255);
+  const statuses = [await create(one, { name: "ci" }, longest), await create(two, { name: "ci" }, longest)];
   statuses.push(await create(one, { name: "ci" }), await create(one, { name: "ci" }));
   expect(statuses.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
 });
@@ -133,6 +134,14 @@ test("scoped keys of a user share no Idempotency-Key with each other or with the
     [409, "already_created"],
   ];
   expect(codes).toEqual([first, repeat, first, repeat, first]);
+});
+
+test("the header is ignored by an endpoint that creates nothing", async () => {
+  const user = service.user();
+  const { id } = (await create(user, { name: "ci" }, "run-1")).body.data;
+  for (let rolls = 0; rolls < 2; rolls++) {
+    expect((await create(user, {}, "run-1", `/v1/api-keys/${id}/roll`)).status).toBe(200);
+  }
 });
 
 test("a request that failed can be repeated with the same key", async () => {
