@@ -67,13 +67,6 @@ test("returns the keys in order of creation", async () => {
   expect(data.map(({ id }: { id: string }) => id)).toEqual(created.map(({ id }) => id));
 });
 
-test("returns the same to an API key of the user", async () => {
-  const { api, created } = await userWithKeys(["one", "two"]);
-  const key = service.as(created[1]?.key ?? "");
-  await key.get("/v1/projects");
-  expect((await key.get("/v1/api-keys")).body).toEqual((await api.get("/v1/api-keys")).body);
-});
-
 test("returns no key of another user", async () => {
   const one = await userWithKeys(["of one"]);
   const two = await userWithKeys(["of two"]);

@@ -117,13 +117,6 @@ test.each(["window=1h", "window=", "window=24H", "since=2026-01-01T00:00:00Z"])(
   },
 );
 
-test("the statistics are the same for a viewer and for an API key", async () => {
-  await given(HOUR, [attempt(HOUR)]);
-  const { until: _, ...expected } = await stats();
-  for (const api of [scenario.viewer, await scenario.key()])
-    expect((await api.get(path)).body.data).toMatchObject(expected);
-});
-
 test("the statistics return 404 for a webhook that the caller cannot see", async () => {
   await expectNotFound(scenario, (webhook) => scenario.api.get(`${webhook}/stats`));
 });

@@ -170,14 +170,6 @@ test("the delivery detail returns no secret and no internal attribute of the row
   expect(body.data).not.toHaveProperty("trigger");
 });
 
-test("the delivery detail returns the same to a viewer and to an API key", async () => {
-  const delivery = await givenWaiting(scenario.webhook);
-  const expected = await shown(delivery);
-  for (const api of [scenario.viewer, await scenario.key()]) {
-    expect((await api.get(pathOf(delivery))).body.data).toEqual(expected);
-  }
-});
-
 describe("the delivery detail returns 404", () => {
   test("for a webhook that the caller cannot see, although the delivery exists", async () => {
     const delivery = await givenWaiting(scenario.webhook);

@@ -10,7 +10,7 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { eventOf, givenEvent } from "../../support/deliveries.ts";
 import { expectPages, linkOf } from "../../support/pages.ts";
-import { errorOf, invalidFieldsOf } from "../../support/scenario.ts";
+import { invalidFieldsOf } from "../../support/scenario.ts";
 import { type Api, type TestService, useService } from "../../support/service.ts";
 
 let user: ReturnType<TestService["user"]>;
@@ -321,15 +321,4 @@ test.each<[string, string]>([
   ["cursor=7", "cursor"],
 ])("the feed returns 400 for %.60s and names %s", async (query, field) => {
   expect(invalidFieldsOf(await api.get(`${path}?${query}`))).toEqual([field]);
-});
-
-test("the feed is closed to a key without events:read, and to other users", async () => {
-  const keyWith = async (permissions: string[]) =>
-    service.as((await api.post("/v1/api-keys", { name: "ci", permissions })).body.data.key);
-  expect((await (await keyWith(["events:read"])).get(path)).status).toBe(200);
-  expect(errorOf(await (await keyWith(["deliveries:read"])).get(path))).toEqual({
-    status: 403,
-    code: "insufficient_permission",
-  });
-  expect(errorOf(await service.user().api.get(path))).toEqual({ status: 404, code: "not_found" });
 });

@@ -133,14 +133,3 @@ test("the list of a project does not have the deliveries of a deleted webhook, a
       .filter((id) => rows.find((row) => row.id === id)?.webhook_id !== gone),
   );
 });
-
-test("the list of a project is open to viewers and keys with deliveries:read, and closed to others", async () => {
-  const [row] = await givenWebhooks([1]);
-  const keyWith = async (permissions: string[]) =>
-    service.as((await scenario.api.post("/v1/api-keys", { name: "ci", permissions })).body.data.key);
-  for (const api of [scenario.viewer, await scenario.key(), await keyWith(["deliveries:read"])]) {
-    expect(idsOf((await api.get(path)).body.data)).toEqual([row?.id]);
-  }
-  expect((await (await keyWith(["webhooks:read"])).get(path)).status).toBe(403);
-  expect((await service.user().api.get(path)).status).toBe(404);
-});
