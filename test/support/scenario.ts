@@ -3,13 +3,15 @@ import type { WebhookEventName } from "../../functions/deployments/webhook-event
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
 import type { Api, Response, TestService } from "./service.ts";
 
-/** A project with one webhook, and clients of an admin and a viewer. */
+/** A project with one webhook, and clients of an admin, a viewer and an API key. */
 export interface Scenario {
   /** Calls the API as an admin of the project. */
   api: Api;
   token: string;
   /** Calls the API as a viewer of the project. */
   viewer: Api;
+  /** Creates an API key of the admin and returns its client. */
+  key(): Promise<Api>;
   projectId: string;
   /** The webhook as the create endpoint returned it. */
   webhook: Webhook & { secret: string };
@@ -41,6 +43,9 @@ export async function newScenario(
     projectId,
     webhook,
     path: pathOf(projectId, webhook.id),
+    async key() {
+      return service.as((await admin.api.post("/v1/api-keys", { name: "scenario" })).body.data.key);
+    },
     async elsewhere() {
       const otherUser = service.user();
       const otherProject = await service.project(admin.userId);

@@ -75,6 +75,7 @@ describe.each(requests)("%s", (request, cost) => {
 
 test.each<[string, string, unknown]>([
   ["a test with an invalid event", "test", { event: "deploy.unknown" }],
+  ["a test with an event to which the webhook does not subscribe", "test", { event: "webhook.failing" }],
   ["a recovery without a time", "recover", {}],
   ["a recovery with an invalid cursor", "recover", { since, cursor: "A".repeat(43) }],
 ])("%s uses nothing", async (_, action, body) => {

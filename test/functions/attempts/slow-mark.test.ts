@@ -72,6 +72,9 @@ describe("a receiver without an answer for two seconds", () => {
     await visit;
     expect(new Set(writes)).toEqual(new Set(["SET #slow_since = :v0"]));
     expect((await webhookNow()).slow_since).toBe(slow_since);
+    writes.length = 0;
+    await markSlow(await webhookNow());
+    expect(writes).toEqual([]);
   });
 
   test("is marked before the attempt is recorded and ends: Lambda stops the process then", async () => {
