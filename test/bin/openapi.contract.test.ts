@@ -36,10 +36,10 @@ import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { eventually } from "../support/eventually.ts";
 import { boundaries, invalid, valid } from "../support/json-arbitrary.ts";
-import { changeItem } from "../support/put-all.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { givenUsedBudget } from "../support/request-budget.ts";
 import { type Response, send, startTestService, type TestService } from "../support/service.ts";
+import { changeItem } from "../support/stored-items.ts";
 
 /*
  * Sends valid and invalid requests to the running service and compares each response with docs/openapi.json. Every response

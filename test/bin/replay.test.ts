@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
@@ -10,6 +10,7 @@ import { eventOf, givenEvent } from "../support/deliveries.ts";
 import { fakeDate } from "../support/fake-date.ts";
 import { freshDataDir, type LocalRun, startLocalRun } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
+import { itemsOf } from "../support/stored-items.ts";
 
 /* A replay of events in a running service, as an operator starts it. */
 
@@ -64,15 +65,8 @@ test("creates the missing deliveries, prints how many, and creates none the seco
 
 test("continues after a call that ran out of time, counts the events of all, and exits with 1 after one that cannot be read", async () => {
   await givenPurgedEvents(26);
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tables.events.name,
-      ConsistentRead: true,
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": projectId },
-    }),
-  );
-  await dynamo().send(new PutCommand({ TableName: tables.events.name, Item: { ...Items[0], body: "{" } }));
+  const [first] = await itemsOf("events", { project_id: projectId });
+  await dynamo().send(new PutCommand({ TableName: tables.events.name, Item: { ...first, body: "{" } }));
   const date = fakeDate();
   let calls = 0;
   interceptDynamo(async ({ command, input }, proceed) => {
@@ -88,7 +82,7 @@ test("continues after a call that ran out of time, counts the events of all, and
   jest.useRealTimers();
   expect({ code, stdout, calls }).toEqual({ code: 1, stdout: "", calls: 2 });
   // Of the first call.
-  expect(stderr).toContain(`event ${Items[0]?.id} not replayed: the message is not JSON\n`);
+  expect(stderr).toContain(`event ${first?.id} not replayed: the message is not JSON\n`);
   expect(stderr).toContain("26 events looked at, 25 missing deliveries created\n1 could not be read: see above\n");
 });
 

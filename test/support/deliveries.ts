@@ -5,7 +5,7 @@ import {
   ReceiveMessageCommand,
   SendMessageCommand,
 } from "@aws-sdk/client-sqs";
-import { GetCommand, PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import { enter, enteringNew } from "../../functions/deliveries/backlog.ts";
 import { type Place, placeOf, placePages, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
@@ -26,8 +26,9 @@ import type { EventFilter } from "../../functions/webhooks/event-filter.ts";
 import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
-import { changeItem, putAll } from "./put-all.ts";
+import { putAll } from "./put-all.ts";
 import { freshResources } from "./resources.ts";
+import { changeItem, itemsOf } from "./stored-items.ts";
 
 /** Creates tables and queues for fan-out, send and sweep, and allows receivers on this machine. For `beforeAll`. */
 export async function prepareDeliveries(): Promise<void> {
@@ -212,15 +213,7 @@ export async function rowOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "i
 
 /** Reads all delivery rows of a webhook. */
 export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("deliveries"),
-      KeyConditionExpression: "webhook_id = :id",
-      ExpressionAttributeValues: { ":id": id },
-      ConsistentRead: true,
-    }),
-  );
-  return Items as Delivery[];
+  return (await itemsOf("deliveries", { webhook_id: id })) as Delivery[];
 }
 
 /** Reads the wake-up of a webhook; undefined when it has none. */

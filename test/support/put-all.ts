@@ -1,4 +1,4 @@
-import { BatchWriteCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { TableKey } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { tableName } from "../../functions/platform/env.ts";
@@ -17,20 +17,4 @@ export async function putAll(table: TableKey, items: readonly object[]): Promise
     const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
     if (Object.keys(UnprocessedItems).length > 0) throw new Error(`Rows of ${table} were not written.`);
   });
-}
-
-/** Writes attributes of an item directly, without conditions. @returns their previous values */
-export async function changeItem(table: TableKey, Key: object, values: object): Promise<Record<string, unknown>> {
-  const names = Object.keys(values);
-  const { Attributes = {} } = await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName(table),
-      Key: { ...Key },
-      UpdateExpression: `SET ${names.map((_, index) => `#n${index} = :v${index}`).join(", ")}`,
-      ExpressionAttributeNames: Object.fromEntries(names.map((name, index) => [`#n${index}`, name])),
-      ExpressionAttributeValues: Object.fromEntries(Object.values(values).map((value, index) => [`:v${index}`, value])),
-      ReturnValues: "UPDATED_OLD",
-    }),
-  );
-  return Attributes;
 }

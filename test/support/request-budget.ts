@@ -1,6 +1,7 @@
-import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { tableName } from "../../functions/platform/env.ts";
+import { itemsOf } from "./stored-items.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -20,15 +21,7 @@ export async function givenUsedBudget(projectId: string, used: number): Promise<
 
 /** Returns what a project has used, by window, oldest first. */
 export async function usedBudgets(projectId: string): Promise<number[]> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("requestBudgets"),
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": projectId },
-      ConsistentRead: true,
-    }),
-  );
-  return Items.map(({ used }) => used as number);
+  return (await itemsOf("requestBudgets", { project_id: projectId })).map(({ used }) => used);
 }
 
 /** Returns what a project has used in all windows. */

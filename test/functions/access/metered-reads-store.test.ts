@@ -1,8 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type MeteredReads, meteredReads } from "../../../functions/access/metered-reads-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
@@ -14,6 +12,7 @@ import { putAll } from "../../support/put-all.ts";
 import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const service = useService();
 afterEach(restoreAws);
@@ -100,12 +99,7 @@ test("a list of small rows costs no write", async () => {
 test("a poll of a feed with an event a second reads 120 units, so that 13 followers fit who poll every 10 seconds", async () => {
   const { viewer, projectId } = await newScenario(service);
   await givenEvent(eventOf(projectId));
-  const rows = new QueryCommand({
-    TableName: tableName("events"),
-    KeyConditionExpression: "project_id = :project",
-    ExpressionAttributeValues: { ":project": projectId },
-  });
-  const [row] = (await dynamo().send(rows)).Items ?? [];
+  const [row] = await itemsOf("events", { project_id: projectId });
   // The others of 15 minutes and 35 seconds.
   const others = Array.from({ length: 934 }, (_, seconds) => {
     const at = new Date(Date.now() - (seconds + 1) * 1_000);

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { GetCommand, QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import fc from "fast-check";
 import { system } from "../../../functions/access/actor.ts";
@@ -25,9 +25,9 @@ import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.t
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
-import { changeItem } from "../../support/put-all.ts";
 import { usedReads } from "../../support/request-budget.ts";
 import { freshResources } from "../../support/resources.ts";
+import { changeItem, itemsOf } from "../../support/stored-items.ts";
 
 beforeAll(freshResources);
 afterEach(restoreAws);
@@ -201,13 +201,7 @@ const change = fc.oneof(
 
 /** Everything that is stored for a user. */
 async function storedFor(user: string) {
-  const { Items: entries = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("userApiKeys"),
-      KeyConditionExpression: "user_id = :user",
-      ExpressionAttributeValues: { ":user": user },
-    }),
-  );
+  const entries = await itemsOf("userApiKeys", { user_id: user });
   const { Items: records = [] } = await dynamo().send(
     new ScanCommand({
       TableName: tableName("apiKeys"),

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { type TestService, useService } from "../../support/service.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const service = useService();
 
@@ -30,14 +31,8 @@ test("removes the record and the list entry of the key", async () => {
   await remove(user, id);
   const record = { TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) }, ConsistentRead: true };
   expect((await dynamo().send(new GetCommand(record))).Item).toBeUndefined();
-  const entries = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("userApiKeys"),
-      KeyConditionExpression: "user_id = :user",
-      ExpressionAttributeValues: { ":user": user.userId },
-    }),
-  );
-  expect(entries.Items).toEqual([{ user_id: user.userId, id: "#count", key_count: 0 }]);
+  const entries = await itemsOf("userApiKeys", { user_id: user.userId });
+  expect(entries).toEqual([{ user_id: user.userId, id: "#count", key_count: 0 }]);
 });
 
 test("revokes the key from the next request on", async () => {

@@ -1,12 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import type { FirstAttempt } from "../../../functions/deliveries/delivery-queue.ts";
 import type { StoredEvent } from "../../../functions/deliveries/event-store.ts";
 import { handler } from "../../../functions/deliveries/fan-out.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
-import { tableName } from "../../../functions/platform/env.ts";
 import type { EventFilter } from "../../../functions/webhooks/event-filter.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
@@ -37,6 +34,7 @@ import {
   workCall,
 } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const allDone = { batchItemFailures: [] };
 const DUPLICATE_SECONDS = 75;
@@ -62,17 +60,7 @@ async function onlyRowOf(subscribed: Webhook) {
   return row;
 }
 
-async function storedEvents(projectId: string): Promise<StoredEvent[]> {
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("events"),
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": projectId },
-      ConsistentRead: true,
-    }),
-  );
-  return Items as StoredEvent[];
-}
+const storedEvents = async (projectId: string) => (await itemsOf("events", { project_id: projectId })) as StoredEvent[];
 
 /** Takes the messages that carry a delivery, and returns their webhooks. Expects no others. */
 async function takenFirst(): Promise<string[]> {

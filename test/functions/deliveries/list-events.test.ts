@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import { oldestPage } from "../../../functions/deliveries/event-feed-store.ts";
 import * as events from "../../../functions/deliveries/event-store.ts";
@@ -12,6 +12,7 @@ import { eventOf, givenEvent } from "../../support/deliveries.ts";
 import { expectPages, linkOf } from "../../support/pages.ts";
 import { invalidFieldsOf } from "../../support/scenario.ts";
 import { type Api, type TestService, useService } from "../../support/service.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 let user: ReturnType<TestService["user"]>;
 let api: Api;
@@ -297,14 +298,7 @@ test("a late event and its copy are written together, and a duplicate writes nei
   const sent = loseNextResponse("TransactWriteItemsCommand");
   expect([await insert(), await insert()]).toEqual([true, false]);
   expect(sent.requests).toBe(3);
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("events"),
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": projectId },
-    }),
-  );
-  expect(Items).toHaveLength(2);
+  expect(await itemsOf("events", { project_id: projectId })).toHaveLength(2);
   expect((await events.findReceived(projectId, secondsAgo(60), new Date())).events).toHaveLength(1);
 });
 

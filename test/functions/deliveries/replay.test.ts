@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { PurgeQueueCommand } from "@aws-sdk/client-sqs";
-import { DeleteCommand, PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import { type ReplayResult, handler as replayFor } from "../../../functions/deliveries/replay.ts";
@@ -29,6 +29,7 @@ import {
 import { fakeDate } from "../../support/fake-date.ts";
 import { watchLog } from "../../support/metrics.ts";
 import { useReceiver } from "../../support/receiver.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const receiver = useReceiver();
 beforeAll(prepareDeliveries);
@@ -552,14 +553,4 @@ async function changeEvent(projectId: string, id: string, values: object): Promi
   await dynamo().send(new PutCommand({ TableName: tableName("events"), Item: { ...row, ...values } }));
 }
 
-async function eventRows(projectId: string): Promise<Record<string, unknown>[]> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("events"),
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": projectId },
-      ConsistentRead: true,
-    }),
-  );
-  return Items;
-}
+const eventRows = (projectId: string) => itemsOf("events", { project_id: projectId });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { DeleteCommand, GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
@@ -24,6 +24,7 @@ import { fakeDate } from "../../support/fake-date.ts";
 import { useReceiver } from "../../support/receiver.ts";
 import { errorOf, newScenario, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const service = useService();
 const receiver = useReceiver("test");
@@ -52,15 +53,7 @@ const suspendedError = { status: 403, code: "project_suspended" };
 
 /** Returns the time of suspension in each item of a project: the counter and its webhooks. */
 async function marksOf(projectId = scenario.projectId): Promise<(string | undefined)[]> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("webhooks"),
-      ConsistentRead: true,
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": projectId },
-    }),
-  );
-  return Items.map(({ suspended_at }) => suspended_at);
+  return (await itemsOf("webhooks", { project_id: projectId })).map(({ suspended_at }) => suspended_at);
 }
 
 /** Lets the worker look at the line of the webhook. */
@@ -241,15 +234,7 @@ describe("while a project is suspended", () => {
     await expect(call("deliveries/replay", replay)).rejects.toMatchObject({ code: "project_suspended" });
     expect(await rowsOf(scenario.webhook)).toEqual([failed]);
     expect(await takeDeliveryMessages()).toEqual([]);
-    const Key = { project_id: scenario.projectId };
-    const budgets = await dynamo().send(
-      new QueryCommand({
-        TableName: tableName("requestBudgets"),
-        KeyConditionExpression: "project_id = :project",
-        ExpressionAttributeValues: { ":project": Key.project_id },
-      }),
-    );
-    expect(budgets.Items).toEqual([]);
+    expect(await itemsOf("requestBudgets", { project_id: scenario.projectId })).toEqual([]);
   });
 
   test("deliveries and events cannot be read, and are not; why can be read, and the credentials", async () => {

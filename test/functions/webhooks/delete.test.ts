@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo } from "../../../functions/platform/aws.ts";
-import { tableName } from "../../../functions/platform/env.ts";
 import { findSecrets } from "../../support/deliveries.ts";
 import { useService } from "../../support/service.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const service = useService();
 
@@ -31,14 +29,8 @@ test("returns 204 with an empty body and removes the webhook and its secret", as
   expect({ status, body }).toEqual({ status: 204, body: undefined });
   expect(headers.has("content-type")).toBe(false);
   expect(await findSecrets(id)).toBeUndefined();
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("webhooks"),
-      KeyConditionExpression: "project_id = :project",
-      ExpressionAttributeValues: { ":project": project },
-    }),
-  );
-  expect(Items).toEqual([{ project_id: project, id: "#count", webhook_count: 0 }]);
+  const items = await itemsOf("webhooks", { project_id: project });
+  expect(items).toEqual([{ project_id: project, id: "#count", webhook_count: 0 }]);
 });
 
 test("keeps the other webhooks of the project and their secrets", async () => {
