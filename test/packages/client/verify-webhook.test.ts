@@ -62,11 +62,18 @@ describe.each(implementations)("verifyWebhook of $name", ({ verify, Failure }) =
   });
 
   test("returns an id from the body alone with the scheme body", async () => {
-    const idOf = async (signedBody: string) =>
-      (await verify({ body: signedBody, headers: headersOf({ signedBody }), secret, scheme: "body" })).id;
-    const [first, second, other] = [await idOf(body), await idOf(body), await idOf('{"event":"deploy.failed"}')];
-    expect(first).toMatch(/^[0-9a-f]{64}$/);
-    expect([second === first, other === first]).toEqual([true, false]);
+    const next = generateSecret(randomBytes(32));
+    const idOf = async (signedBody: string, signedWith = secret) => {
+      const headers = headersOf({ signedBody, signedWith });
+      return (await verify({ body: signedBody, headers, secret: [secret, next], scheme: "body" })).id;
+    };
+    const id = await idOf(body);
+    expect(id).toMatch(/^[0-9a-f]{64}$/);
+    // Also when it is sent again after the secret was rotated.
+    expect([await idOf(body, next), await idOf('{"event":"deploy.failed"}')].map((each) => each === id)).toEqual([
+      true,
+      false,
+    ]);
   });
 
   const namedBy = (rename: (name: string) => string) =>
