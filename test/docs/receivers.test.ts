@@ -346,7 +346,8 @@ describe.each(examples)("the example for $name", ({ start }) => {
     await eventually(() => expect(processed).toEqual([event]));
   });
 
-  test("responds 413 to a body over 1 MB", async () => {
+  test("responds 413 to a body over 1 MB, and reads one of 1 MB", async () => {
+    expect((await running.send("x".repeat(1_000_000), {})).status).toBe(401);
     const large = JSON.stringify({ ...event, data: "x".repeat(1_100_000) });
     expect((await running.send(large, headersOf({ signedBody: large }))).status).toBe(413);
     expect(processed).toEqual([]);
@@ -485,6 +486,7 @@ describe("the example for Lambda", () => {
   test("responds 413 to a body over 1 MB, and 401 without a body", async () => {
     const large = "x".repeat(1_000_001);
     expect(await invoke(large, headersOf({ signedBody: large }))).toEqual({ statusCode: 413 });
+    expect((await invoke(large.slice(1), {})).statusCode).toBe(401);
     expect((await handler({ headers: headersOf() })).statusCode).toBe(401);
   });
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { GetQueueAttributesCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { commandHere } from "../../support/command-here.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -33,6 +33,14 @@ async function sendEvent(
   const sqs = new SQSClient({ endpoint: new URL(eventsQueueUrl).origin });
   await sqs.send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: JSON.stringify(event) }));
   return deployment_id;
+}
+
+/** Number of events that a consumer has received and not deleted. */
+async function inFlightEvents({ eventsQueueUrl }: LocalRun): Promise<number> {
+  const sqs = new SQSClient({ endpoint: new URL(eventsQueueUrl).origin });
+  const name = "ApproximateNumberOfMessagesNotVisible";
+  const counts = new GetQueueAttributesCommand({ QueueUrl: eventsQueueUrl, AttributeNames: [name] });
+  return Number((await sqs.send(counts)).Attributes?.[name]);
 }
 
 const subscribe = (run: LocalRun, url: string, event = "deploy.failed") =>
@@ -140,6 +148,7 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
     webhookIds = webhooks.map(({ body }) => body.data.id);
     inFlight = await sendEvent(before);
     await hanging.waitFor(1);
+    await eventually(async () => expect(await inFlightEvents(before)).toBe(0));
     queued = await Promise.all(Array.from({ length: 10 }, () => sendEvent(before, { event: "deploy.started" })));
     await before.end("SIGKILL");
   });
