@@ -33,13 +33,16 @@ let deliveries: Delivery[];
 let isDown: boolean;
 let printed: string[];
 let lookups: string[];
+/** The number of lookups before each pause. */
+let lookupCounts: number[];
 /** In seconds. */
 let pauses: number[];
 let stop: AbortController;
 let ended: Promise<unknown>;
 
 beforeEach(() => {
-  [deliveries, isDown, printed, lookups, pauses, stop] = [[], false, [], [], [], new AbortController()];
+  [deliveries, isDown, printed, lookups, lookupCounts, pauses] = [[], false, [], [], [], []];
+  stop = new AbortController();
   jest.spyOn(process.stderr, "write").mockReturnValue(true);
   jest.spyOn(process.stdout, "write").mockImplementation((text) => {
     const { id, status } = JSON.parse(String(text));
@@ -71,6 +74,7 @@ function start(last: number, json = true): void {
   const { signal } = stop;
   const pause = async (ms: number) => {
     pauses.push(ms / 1000);
+    lookupCounts.push(lookups.length);
     await sleep(5, undefined, { signal });
   };
   ended = tail(api, [webhook, other], { last, json, labels, signal, pause }).catch((error) => error);
@@ -146,6 +150,17 @@ test("prints the newest thousand when more are new: a poll reads ten pages at mo
   expect(printed.slice(1)).toEqual(deliveries.slice(-1_000).map(({ id }) => `${id} succeeded`));
 });
 
+test("prints a pending delivery again once it waits for its receiver to recover, and not while it waits for its turn", async () => {
+  const pending = newDelivery(0, "pending");
+  deliveries = [pending];
+  start(1);
+  await eventually(() => expect(printed).toEqual(["d-0000 pending"]));
+  deliveries = [{ ...pending, waiting_for: "busy" }, newDelivery(1, "succeeded")];
+  await eventually(() => expect(printed.slice(1)).toEqual(["d-0001 succeeded"]));
+  deliveries[0] = { ...pending, waiting_for: "recovery" };
+  await eventually(() => expect(printed.slice(2)).toEqual(["d-0000 pending"]));
+});
+
 test("looks up a pending delivery no more once it has expired", async () => {
   deliveries = [newDelivery(0, "pending")];
   start(0);
@@ -165,6 +180,7 @@ test("looks up all pending deliveries beyond the first page in turn, 20 per poll
   for (let number = 50; number < 150; number++) deliveries.push(newDelivery(number, "succeeded"));
   await eventually(() => expect(new Set(lookups).size).toBe(50));
   expect(new Set(lookups.slice(0, 40)).size).toBe(40);
+  expect(Math.max(...lookupCounts.map((count, poll) => count - (lookupCounts[poll - 1] ?? 0)))).toBe(20);
   deliveries[49] = newDelivery(49, "failed");
   await eventually(() => expect(printed).toContain("d-0049 failed"));
 });
