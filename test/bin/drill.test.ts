@@ -94,8 +94,11 @@ describe("in dev", () => {
     expect(shown.sort()).toEqual(ofState);
     expect(new Set(ofState.map((alarm) => account.alarms.get(alarm)?.state))).toEqual(new Set(["OK"]));
     // Those that stop a part of the service run one after the other.
-    const stops = account.calls.map(({ action }) => action).filter((action) => /Rule|UpdateEventSource/.test(action));
-    expect(stops[stops.indexOf("DisableRule") + 1]).toBe("EnableRule");
+    const stops = account.calls.flatMap(
+      ({ action }) => /^[A-Z][a-z]+(?=Rule$|FunctionConcurrency$)/.exec(action) ?? [],
+    );
+    const throttled = ["Get", "Put", "Delete"];
+    expect(stops).toEqual(["Disable", "Enable", ...throttled, ...throttled, ...throttled]);
   });
 
   test("says when an alarm stays silent, and undoes the fault", async () => {

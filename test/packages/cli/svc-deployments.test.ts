@@ -76,6 +76,8 @@ describe("svc deployments wait", () => {
     await publishStored(good);
     for (const wait of waits.slice(0, 1)) await eventually(() => expect(wait.stderr()).toContain("deploy.started"));
     await publishStored(randomUUID(), live);
+    // The failure of an earlier attempt arrives late.
+    await publishStored(good, { ...broken, timestamp: "2026-11-20T00:00:00.000Z" });
     await publishStored(good, live);
     await publishStored(bad, broken);
     const [succeeded, failed] = await Promise.all(waits.map(({ ended }) => ended));
