@@ -29,7 +29,7 @@ export async function receive({ port, status, count, secrets, json }: ReceiveOpt
     const body = await readBounded(request);
     const { method = "", url: path = "" } = request;
     if (body === undefined) {
-      response.writeHead(413, { Connection: "close" }).end();
+      response.writeHead(413).end();
       return note(`Rejected ${printable(`${method} ${path}`)}: the body is larger than ${MAX_BODY_BYTES} bytes.`);
     }
     const receivedAt = new Date();
@@ -103,17 +103,18 @@ const urlOf = (server: http.Server): string => `http://127.0.0.1:${(server.addre
 /** Four times the limit of a delivery's body. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** @returns undefined when the body is larger than MAX_BODY_BYTES */
+/**
+ * Reads a body to its end, so that the sender finishes and reads the response.
+ * @returns undefined when the body is larger than MAX_BODY_BYTES
+ */
 async function readBounded(request: http.IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // Keeps the request open on return, because a 413 response follows.
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) return undefined;
-    chunks.push(chunk);
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks);
 }
 
 const textHeaders = ({ headers }: http.IncomingMessage): Record<string, string> =>
