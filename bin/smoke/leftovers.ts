@@ -39,7 +39,7 @@ function markedLists({ project }: CheckContext): MarkedList[] {
 }
 
 export interface Removal {
-  /** Number of removed resources. */
+  /** Number of resources to be removed, all of which are, unless there are failures. */
   count: number;
   /** Descriptions of the resources that could not be removed, each with the request that removes it. */
   failures: string[];
@@ -70,7 +70,6 @@ export async function removeAll(context: CheckContext, now: Date): Promise<Remov
         if (response.status !== 404) expectStatus(response, 204);
       } catch (error) {
         failures.push(`${kind}: DELETE ${path} (${(error as Error).message})`);
-        due.delete(path);
       }
     }),
   );

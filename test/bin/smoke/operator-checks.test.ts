@@ -366,6 +366,15 @@ test("an unknown stage fails once, and the checks that need it are skipped", asy
   expect(text).toContain("not checked, the stack of the stage could not be read");
 });
 
+test("an alarm of the stage that is in another region is missed", async () => {
+  const [name = ""] = account.alarms.keys();
+  account.alarms.delete(name);
+  const { FAIL, text } = await check({ only: [claim.stack] });
+  expect(FAIL).toEqual([claim.stack]);
+  const defined = account.alarms.size + 1;
+  expect(text).toContain(`${account.alarms.size} of ${defined} alarms of deployment-webhooks-dev exist in this region`);
+});
+
 test("a stage without alarms passes, and has no concurrency-high to compare", async () => {
   deploy(new SynthesizedStack("otherForms"), "other");
   const { hasPassed, skip, text } = await check({ stage: "other" });
