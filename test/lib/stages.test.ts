@@ -105,11 +105,11 @@ test.each<[string, unknown, string]>([
     ],
     "workflowIssuers: must have different issuers",
   ],
-  [
+  ...[everyOption.jwt?.issuer, everyOption.jwks?.issuer].map((issuer): [string, unknown, string] => [
     "workflowIssuers",
-    [{ name: "ci", audience: "a", issuer: everyOption.jwks?.issuer }],
+    [{ name: "ci", audience: "a", issuer }],
     "workflowIssuers: must not contain the issuer of users",
-  ],
+  ]),
   ["permissions", [], "permissions: "],
   [
     "permissions",

@@ -244,8 +244,9 @@ describe("an import", () => {
     expect(await importKeys([row])).toEqual(allImported(1));
   });
 
-  test("of 1,000 keys of 1,000 users is one call", async () => {
-    const keys = Array.from({ length: 1_000 }, () => earlierKey());
+  test("of 1,000 keys of 1,000 users, with reminders of their ends, is one call", async () => {
+    const expires_at = secondsFromNow(90 * 86_400);
+    const keys = Array.from({ length: 1_000 }, () => earlierKey({ expires_at }));
     expect(await importKeys(keys.map(({ row }) => row))).toEqual(allImported(1_000));
     expect(await statusWith(keys.at(-1)?.key ?? "")).toBe(200);
   });

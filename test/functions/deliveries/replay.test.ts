@@ -360,6 +360,7 @@ test("an event whose row expires within the hour is left out: its deliveries may
   expect(await left(-60)).toBe(0);
   expect(await left(3_600)).toBe(0);
   expect(await left(3_601)).toBe(1);
+  expect(await replay(webhook.project_id, { since: new Date().toISOString() })).toMatchObject({ complete: true });
 });
 
 test("events of other projects are not read", async () => {
