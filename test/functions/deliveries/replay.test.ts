@@ -368,7 +368,10 @@ test("events of other projects are not read", async () => {
   await receive([eventOf(one.project_id), eventOf(other.project_id)]);
   expect(await replay(one.project_id)).toEqual(complete({ events: 1, deliveries: 1 }));
   expect(await rowsOf(other)).toEqual([]);
+  const calls = watchDynamo();
   expect(await replay(randomUUID())).toEqual(complete({ events: 0, deliveries: 0 }));
+  // Its events, and whether it is suspended.
+  expect(calls.map(({ command }) => command)).toEqual(["QueryCommand", "QueryCommand"]);
 });
 
 describe("a damaged row", () => {

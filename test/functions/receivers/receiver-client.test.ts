@@ -4,6 +4,7 @@ import type http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
+import { jest } from "@jest/globals";
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 import {
   createReceiverClient,
@@ -45,6 +46,15 @@ describe("the request", () => {
       "accept-encoding": "identity",
       "content-length": String(Buffer.byteLength(body)),
     });
+  });
+
+  test("leaves no timer behind", async () => {
+    const [set, clear] = [jest.spyOn(globalThis, "setTimeout"), jest.spyOn(globalThis, "clearTimeout")];
+    await post();
+    const deadlines = set.mock.results.filter((_, index) => Number(set.mock.calls[index]?.[1]) > 1_000);
+    expect(deadlines).not.toEqual([]);
+    for (const { value } of deadlines) expect(clear).toHaveBeenCalledWith(value);
+    jest.restoreAllMocks();
   });
 
   test("reuses the connection of the previous request", async () => {

@@ -94,8 +94,11 @@ test.each([
 
 test("the same row again changes nothing, also after the webhook was renamed, disabled, or switched", async () => {
   const rows = [row({ events: ["deploy.started", "deploy.failed"], mode: "shadow" })];
+  const other = { url: "https://example.com/other", events: ["deploy.failed"] };
+  const older = [await api.post(path, other), await api.post(path, other)];
   expect(await importAll(rows)).toEqual(result(1));
-  const [{ id }] = await listed();
+  const [, , { id }] = await listed();
+  for (const { body } of older) await api.patch(`${path}/${body.data.id}`, { url });
   await api.patch(`${path}/${id}`, { name: "New", mode: "live", enabled: false });
   const before = await listed();
   expect(await importAll([row({ events: ["deploy.failed", "deploy.started"], mode: "shadow" }), ...rows])).toEqual(
