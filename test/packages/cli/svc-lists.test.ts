@@ -94,6 +94,8 @@ test.each<[string, number, string[]]>([
   ["events list --limit 100", 100, pages("events", 100)],
   ["events list --limit 101", 101, pages("events", 100, 100)],
   ["events list --limit 999", COUNT, pages("events", 100, 100, 100)],
+  ["deployments list --limit 49", 49, pages("events", 100)],
+  ["deployments list --limit 50", 50, pages("events", 100, 100)],
   ["deployments list --limit 100", 100, pages("events", 100, 100, 100)],
   ["webhooks test-filter", 100, pages("events", 100)],
   ["audit --limit 7", 7, pages("audit-events", 7)],
