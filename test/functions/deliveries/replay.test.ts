@@ -158,27 +158,34 @@ describe("after the queue was purged", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test("a delivery that waits gets its place and its wake-up back, which a restored table lacks", async () => {
-    const { webhook } = await givenWebhook({ url: receiver.url });
-    await changeWebhook(webhook, { slow_since: ago(1_000) });
-    await receive([eventOf(webhook.project_id)]);
-    const [place] = await placesOf(webhook);
-    const { line, entry } = (await wakeUpOf(webhook)) ?? {};
-    for (const Key of [
-      { line: place?.line, entry: place?.entry },
-      { line, entry },
-    ]) {
-      await dynamo().send(new DeleteCommand({ TableName: tableName("backlog"), Key }));
-    }
-    expect(await placesOf(webhook)).toEqual([]);
-    const calls = watchDynamo();
-    expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 0 }));
-    expect(await placesOf(webhook)).toEqual([{ ...place, written_at: expect.any(String) }]);
-    // The place before the wake-up: a worker that found no place would remove the wake-up.
-    const writes = calls.map(({ command }) => command).filter((command) => /^(Put|Update)/.test(command));
-    expect(writes).toEqual(["PutItemCommand", "UpdateItemCommand"]);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: place?.due, wakes: 1 });
-  });
+  test.each<[string, Partial<Webhook>]>([
+    ["slow", { slow_since: ago(1_000) }],
+    ["disabled", { disabled_at: ago(1_000) }],
+  ])(
+    "a delivery that waits for a %s webhook gets its place and its wake-up back, which a restored table lacks",
+    async (_, state) => {
+      const { webhook } = await givenWebhook({ url: receiver.url });
+      await changeWebhook(webhook, { slow_since: ago(1_000) });
+      await receive([eventOf(webhook.project_id)]);
+      const [place] = await placesOf(webhook);
+      const { line, entry } = (await wakeUpOf(webhook)) ?? {};
+      for (const Key of [
+        { line: place?.line, entry: place?.entry },
+        { line, entry },
+      ]) {
+        await dynamo().send(new DeleteCommand({ TableName: tableName("backlog"), Key }));
+      }
+      expect(await placesOf(webhook)).toEqual([]);
+      await changeWebhook(webhook, state);
+      const calls = watchDynamo();
+      expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 0 }));
+      expect(await placesOf(webhook)).toEqual([{ ...place, written_at: expect.any(String) }]);
+      // The place before the wake-up: a worker that found no place would remove the wake-up.
+      const writes = calls.map(({ command }) => command).filter((command) => /^(Put|Update)/.test(command));
+      expect(writes).toEqual(["PutItemCommand", "UpdateItemCommand"]);
+      expect(await wakeUpOf(webhook)).toMatchObject({ due: place?.due, wakes: 1 });
+    },
+  );
 
   test("a delivery is created only if the filter of the webhook matches its event", async () => {
     const webhook = await oldWebhook({ filter: { environment: ["production"] } });
