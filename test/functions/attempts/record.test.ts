@@ -29,6 +29,7 @@ import {
   takeMessages,
   wakeUpOf,
 } from "../../support/deliveries.ts";
+import { watchLog } from "../../support/metrics.ts";
 import { useReceiver } from "../../support/receiver.ts";
 
 /* Attempts whose first record fails. Nothing of them is written, so they are recorded later, without a second request. */
@@ -183,7 +184,9 @@ describe("an attempt that can neither be recorded nor enqueued", () => {
   test("returns the message that carries its delivery to the queue", async () => {
     const delivery = newDelivery(webhook);
     const failed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
+    const lines = watchLog();
     expect(await send(sqsEvent(firstAttempt(delivery)))).toEqual(failed);
+    expect(lines.map(({ message }) => message)).toEqual(["attempt", "enqueue failed", "message failed"]);
     expect(await rowsOf(webhook)).toEqual([]);
   });
 
@@ -197,10 +200,12 @@ describe("an attempt that can neither be recorded nor enqueued", () => {
   });
 });
 
-test("a success is not undone, and its message is not repeated, when the webhook cannot be updated", async () => {
+test("a success is logged and not undone, and its message is not repeated, when the webhook cannot be updated", async () => {
   await changeWebhook(webhook, { failing_since: new Date(Date.now() - 600_000).toISOString() });
   failDynamo((call) => isCall(call, "UpdateItem", "webhooks"));
   const delivery = newDelivery(webhook);
+  const lines = watchLog();
   await expect(attempt(delivery)).rejects.toThrow("slow down");
+  expect(lines).toMatchObject([{ message: "attempt", outcome: "succeeded" }]);
   expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
 });

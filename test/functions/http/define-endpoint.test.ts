@@ -34,6 +34,11 @@ beforeAll(async () => {
 beforeEach(() => void logged.splice(0));
 afterEach(restoreAws);
 
+test("a stranger gets the 404 of a project also for a body that is not valid", async () => {
+  const { status, body } = await service.user().api.post(`/v1/projects/${ids.project_id}/webhooks`, { url: 1 });
+  expect({ status, code: body.error.code }).toEqual({ status: 404, code: "not_found" });
+});
+
 const KB = 1024;
 const idsOf = ({ path }: Pick<EndpointRow, "path">): Record<string, string> =>
   path.includes("{service_account_id}") ? { ...ids, id: accountKeyId } : ids;

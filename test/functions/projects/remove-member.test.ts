@@ -1,4 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { newScenario } from "../../support/scenario.ts";
@@ -29,6 +32,16 @@ test("answers whether there was a membership, and can be repeated", async () => 
   expect(await removeMember(upperCase)).toEqual({ removed: true });
   expect(await removeMember({ user_id: userId, project_id })).toEqual({ removed: false });
   expect(await removeMember({ user_id: "unknown", project_id: randomUUID() })).toEqual({ removed: false });
+});
+
+test("of a member who is added again, the version is kept", async () => {
+  const { userId } = service.user();
+  const project_id = await service.project(userId);
+  await removeMember({ user_id: userId, project_id });
+  await service.project(userId, { projectId: project_id });
+  const Key = { shard: project_id.slice(-1), member: `${project_id}#${userId}` };
+  const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("memberVersions"), Key }));
+  expect(Item).toEqual({ ...Key, version: expect.any(String) });
 });
 
 test("a write that the SDK sends again, because its response was lost, still answers true", async () => {
