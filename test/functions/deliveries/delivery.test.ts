@@ -1,12 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  type Attempt,
-  createDelivery,
-  expiresAt,
-  isOnRequest,
-  MAX_ATTEMPTS,
-  withAttempt,
-} from "../../../functions/deliveries/delivery.ts";
+import { type Attempt, createDelivery, isOnRequest, withAttempt } from "../../../functions/deliveries/delivery.ts";
 import { deliveryIdOf } from "../../../functions/deployments/deployment-event.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -54,11 +47,6 @@ test("users wait for redeliveries and test deliveries, not for recoveries and re
   const triggers = ["redeliver", "test", "recover", "schedule"] as const;
   expect(triggers.map((trigger) => isOnRequest({ trigger }))).toEqual([true, true, false, false]);
   expect(isOnRequest({})).toBe(false);
-});
-
-test("the limits are 50 attempts and 30 days of retention", () => {
-  expect(MAX_ATTEMPTS).toBe(50);
-  expect(expiresAt(new Date("2026-01-01T00:00:00.999Z"))).toBe(1_767_225_600 + 2_592_000);
 });
 
 describe("withAttempt", () => {

@@ -383,21 +383,12 @@ describe("a cursor of the delivery list", () => {
   });
 });
 
+// Those of every list are in the contract test.
 test("the delivery list returns 400 for an invalid parameter, and names it", async () => {
   const invalid: [query: string, field: string][] = [
-    ["limit=0", "limit"],
     ["limit=101", "limit"],
-    ["limit=-1", "limit"],
     ["limit=1.5", "limit"],
-    ["limit=1e2", "limit"],
-    ["limit=0x10", "limit"],
-    ["limit=ten", "limit"],
-    ["limit=%2010", "limit"],
-    ["limit=", "limit"],
-    ["limit=%D9%A3", "limit"],
-    ["limit=99999999999999999999", "limit"],
     ["status=lost", "status"],
-    ["status=", "status"],
     ["status=FAILED", "status"],
     ["event=deploy.lost", "event"],
     ["deployment_id=7", "deployment_id"],
@@ -425,11 +416,6 @@ test("the delivery list returns 400 for an invalid parameter, and names it", asy
       fields: [field],
     });
   }
-});
-
-test("the delivery list names all invalid parameters at once", async () => {
-  const fields = invalidFieldsOf(await scenario.api.get(`${path}?limit=0&status=x&cursor=y`));
-  expect(fields.sort()).toEqual(["cursor", "limit", "status"]);
 });
 
 test("the delivery list returns 404 for a webhook that the caller cannot see", async () => {

@@ -124,11 +124,6 @@ describe("recover sends again", () => {
     expect(await recover()).toBe(0);
     expect(await rowOf(foreign)).toEqual(foreign);
   });
-
-  test("nothing when the webhook has no deliveries", async () => {
-    expect(await recover()).toBe(0);
-    expect(await waitingIds()).toEqual([]);
-  });
 });
 
 describe("recover with since", () => {
