@@ -383,7 +383,6 @@ describe("a cursor of the delivery list", () => {
   });
 });
 
-// Those of every list are in the contract test.
 test("the delivery list returns 400 for an invalid parameter, and names it", async () => {
   const invalid: [query: string, field: string][] = [
     ["limit=101", "limit"],
