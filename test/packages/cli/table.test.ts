@@ -23,6 +23,11 @@ test("a table without a width shows every text in full", () => {
   expect(noted).toBe("");
 });
 
+test("a table has as many rows as a list", () => {
+  const rows = Array.from({ length: 150_000 }, () => ["a"]);
+  expect(table(["id"], rows).split("\n")).toHaveLength(150_001);
+});
+
 test("a table that fits is the same with and without a width", () => {
   expect(webhooks(200)).toBe(webhooks());
 });
