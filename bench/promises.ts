@@ -10,7 +10,7 @@ const usage = `Usage: npm run promises [-- [--write] [--suite] <name>...]
 Measures the promises of docs/promises.md, or the named ones, in about half an hour on two cores.
 Prints a line for each: promise <name> <value> <bound> ok|MISS
   --write   writes the figures into docs/promises.md
-  --suite   also runs the test suite and measures its CPU time, which takes another eight minutes
+  --suite   also runs the test suite and measures its CPU time, which takes another six minutes
 
 Exits with 1 after a wrong answer, such as an event that was lost, and never because the machine is slow.`;
 
