@@ -14,7 +14,7 @@ const root = join(import.meta.dirname, "../..");
 
 /** Returns the generated files by path. The same sources always produce the same text. */
 export async function generate(): Promise<Map<string, string>> {
-  // The TypeScript compiler, whose loading takes longer than `--help`.
+  // Imported late, because it loads the TypeScript compiler, which `--help` does not need.
   const { clientTypes } = await import("../../packages/client/build/types.ts");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const document = await openApiDocument(version);

@@ -39,7 +39,7 @@ function markedLists({ project }: CheckContext): MarkedList[] {
 }
 
 export interface Removal {
-  /** Number of resources to be removed, all of which are, unless there are failures. */
+  /** Number of removed resources, if there are no failures. */
   count: number;
   /** Descriptions of the resources that could not be removed, each with the request that removes it. */
   failures: string[];

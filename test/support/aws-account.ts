@@ -462,7 +462,8 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
   },
   GetMetricData(account, { MetricDataQueries, StartTime }) {
     // All values are of the current minute.
-    const isEarlier = Number(StartTime) * 1000 <= Date.now();
+    const isInRange = Number(StartTime) * 1000 <= Date.now();
+    const valuesOf = (metric: Json) => (isInRange && account.values.get(metricKey(metric))) || [];
     const expressions = MetricDataQueries.map(({ Expression = "" }: Json) => Expression).join();
     const uses = (texts: Set<string>) => [...texts].find((each) => expressions.includes(each));
     const invalid = uses(account.invalidExpressions);
@@ -470,8 +471,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     const noted = { Code: "ArithmeticError", Value: "One or more data-points have been dropped" };
     return {
       MetricDataResults: MetricDataQueries.map(({ Id, MetricStat }: Json) => {
-        const written = (metric: Json) => (isEarlier && account.values.get(metricKey(metric))) || [];
-        const values = MetricStat ? written(MetricStat.Metric) : [0];
+        const values = MetricStat ? valuesOf(MetricStat.Metric) : [0];
         const Values = values.length === 0 ? [] : [MetricStat ? statistic(MetricStat.Stat, values) : 0];
         return { Id, Label: Id, Timestamps: Values.map(() => 1), Values, StatusCode: "Complete" };
       }),

@@ -2,7 +2,7 @@ import openapiTS, { astToString } from "openapi-typescript";
 
 /*
  * openapi-typescript and bundle.ts need the API of TypeScript 6, which this package has to itself. TypeScript 7, which checks
- * the repository in a third of the CPU time, has none yet.
+ * the repository in a third of the CPU time, has no stable one yet.
  */
 
 /** Returns the types of an OpenAPI document, for src/schema.d.ts. */

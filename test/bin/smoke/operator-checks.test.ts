@@ -366,7 +366,7 @@ test("an unknown stage fails once, and the checks that need it are skipped", asy
   expect(text).toContain("not checked, the stack of the stage could not be read");
 });
 
-test("an alarm of the stage that is in another region is missed", async () => {
+test("an alarm that does not exist in the region fails the check of the stack", async () => {
   const [name = ""] = account.alarms.keys();
   account.alarms.delete(name);
   const { FAIL, text } = await check({ only: [claim.stack] });

@@ -244,7 +244,7 @@ describe("an import", () => {
     expect(await importKeys([row])).toEqual(allImported(1));
   });
 
-  test("of 1,000 keys of 1,000 users, with reminders of their ends, is one call", async () => {
+  test("of 1,000 keys of 1,000 users, with reminders of their expiry, is one call", async () => {
     const expires_at = secondsFromNow(90 * 86_400);
     const keys = Array.from({ length: 1_000 }, () => earlierKey({ expires_at }));
     expect(await importKeys(keys.map(({ row }) => row))).toEqual(allImported(1_000));

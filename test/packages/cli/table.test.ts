@@ -23,7 +23,7 @@ test("a table without a width shows every text in full", () => {
   expect(noted).toBe("");
 });
 
-test("a table has as many rows as a list", () => {
+test("a table can have 150,000 rows", () => {
   const rows = Array.from({ length: 150_000 }, () => ["a"]);
   expect(table(["id"], rows).split("\n")).toHaveLength(150_001);
 });

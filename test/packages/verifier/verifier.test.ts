@@ -392,7 +392,7 @@ describe("verifications at the same time", () => {
     );
   });
 
-  test("do not share a call that began longer ago than a cached result may be stale, whatever becomes of that", async () => {
+  test("do not share a call that began longer ago than a cached result may be stale, also after that call has ended", async () => {
     const { key } = await givenKey();
     const { verifier, link } = givenVerifier();
     const ends: (() => void)[] = [];
