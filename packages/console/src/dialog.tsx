@@ -155,16 +155,23 @@ export interface ChangeDialogProps {
 /** The open dialog of a screen. @param reload loads what the screen shows */
 export function useDialog(reload: () => void) {
   const { announce } = useSignedIn();
-  const [dialog, show] = useState<ComponentChildren>();
-  const close = () => show(undefined);
+  const [dialog, setDialog] = useState<ComponentChildren>();
+  /** Changes with each dialog: one that was closed during its action must not close the next one. */
+  const number = useRef(0);
+  const { current: numberBefore } = number;
+  function show(next: ComponentChildren): void {
+    number.current = numberBefore + 1;
+    setDialog(next);
+  }
+  const close = () => setDialog(undefined);
   return {
     dialog,
     show,
     close,
-    /** Closes the dialog and says what it did. */
+    /** Says what a dialog did, and closes it if it is still open. */
     done(message: string): void {
       announce(message);
-      close();
+      if (number.current <= numberBefore + 1) close();
       reload();
     },
   };

@@ -707,6 +707,19 @@ test("deliveries that are sent again: a dialog that was closed sends no more, an
   expect([sentTo("POST redeliver").length, textOf()]).toEqual([1, expect.stringContaining("Recover deliveries")]);
 });
 
+test("an action whose dialog was closed leaves the next dialog open", async () => {
+  const isClosed = Promise.withResolvers<void>();
+  respond(`PATCH ${webhookId}`, async () => {
+    await isClosed.promise;
+    return json({ ...webhook, enabled: false });
+  });
+  await start();
+  for (const name of ["Disable", "Disable webhook", "Cancel", "Edit"]) await click(name);
+  isClosed.resolve();
+  await shows("Webhook disabled.");
+  expect(textOf()).toContain("Edit webhook");
+});
+
 test("deliveries that are sent again: an error of all ends the run, which continues with the others", async () => {
   respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
   const responses = [
