@@ -27,12 +27,11 @@ export function Dialog({ title, onClose, mayClose = () => true, children }: Dial
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
-    const dialog = element.current;
     const { activeElement } = document;
     // A dialog that replaces another keeps the first dialog's opener.
     const isInPage = activeElement !== document.body && !activeElement?.closest("dialog");
     if (isInPage && activeElement instanceof HTMLElement) opener = activeElement;
-    if (dialog && !dialog.open) dialog.showModal();
+    element.current?.showModal();
     // The browser does not restore the focus when the element is removed.
     return () => queueMicrotask(restoreFocus);
   }, []);

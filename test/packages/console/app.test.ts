@@ -590,6 +590,7 @@ describe("deliveries", () => {
       details.dispatchEvent(new Event("toggle"));
     }
     await shows("newest three");
+    expect(textOf()).not.toContain("No attempts yet");
     expect(textOf().match(/Body (empty|not kept)/g)).toEqual(["Body not kept", ...Array(3).fill("Body empty")]);
   });
 
@@ -680,6 +681,8 @@ describe("deliveries", () => {
     }
     await click("Resend 2");
     await shows("2 deliveries are sent again, oldest first");
+    // A dialog that sent nothing keeps the selection.
+    for (const name of ["Cancel", "Resend 2"]) await click(name);
     expect(sentTo("POST redeliver")).toEqual([]);
     await click("Resend 2");
     await shows("1 of 2 sent again, 1 rejected.");
