@@ -38,9 +38,9 @@ export async function markSlow(webhook: Webhook, at: string): Promise<void> {
   await change(webhook, { set: { slow_since: at } }, condition);
 }
 
-/** Removes the mark of a slow webhook. */
+/** Removes the mark of a slow webhook, unless the URL has changed: that mark is about another receiver. */
 export async function clearSlow(webhook: Webhook): Promise<void> {
-  await change(webhook, { remove: ["slow_since"] }, when`attribute_exists(slow_since)`);
+  await change(webhook, { remove: ["slow_since"] }, when`attribute_exists(slow_since) AND #url = ${webhook.url}`);
 }
 
 /** Records that a certification has finished, unless the URL has changed: another receiver was certified. */

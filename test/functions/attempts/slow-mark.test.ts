@@ -197,6 +197,12 @@ describe("the run of fast responses", () => {
     expect(await isMarked()).toBe(expected);
   });
 
+  test("at another URL leaves the mark as it is", async () => {
+    await changeWebhook(webhook, { url: "https://example.com/new" });
+    await note(20, 1);
+    expect(await isMarked()).toBe(true);
+  });
+
   test("starts again after a request without an answer for two seconds", async () => {
     await note(19, 1);
     await markSlow(marked);
