@@ -87,8 +87,7 @@ function hintOf(probe: Probe, results: ProbeResults): string {
     if (!results.valid) return NOT_SENT;
     return "Not sent, because the valid delivery failed: fix that check first, then certify again.";
   }
-  const isComplete = result.error_code === undefined || result.error_code === "http_status";
-  if (!isComplete) return failureHintOf(result);
+  if (!isAnswered(result)) return failureHintOf(result);
   return probeExpectations[probe] === "2xx"
     ? rejectedHint(probe, result, isPassed("valid", results.valid))
     : notRejectedHint(probe, result);

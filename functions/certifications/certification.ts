@@ -99,8 +99,7 @@ export function isPassed(probe: Probe, result: ProbeResult | undefined): boolean
 }
 
 /** Returns whether a complete response arrived within the time limit of deliveries. */
-export const isAnswered = ({ status_code, error_code = "http_status" }: ProbeResult): boolean =>
-  status_code !== undefined && error_code === "http_status";
+export const isAnswered = ({ error_code = "http_status" }: ProbeResult): boolean => error_code === "http_status";
 
 /** Returns whether all probes were sent, answered in time, and answered as they must be. */
 export const allPassed = (results: ProbeResults): boolean => probes.every((probe) => isPassed(probe, results[probe]));

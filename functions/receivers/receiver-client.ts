@@ -220,7 +220,7 @@ function sendRequest(
     request.on("error", (error) => {
       const isUnanswered = !response && interimResponses === 0 && performance.now() - sentAt < STALE_WITHIN_MS;
       const isStale = request.reusedSocket && isUnanswered && errorCodeOf(error) === "connection_reset";
-      fail(isStale ? new StaleConnectionError(undefined, { cause: error }) : error);
+      fail(isStale ? new StaleConnectionError() : error);
     });
     request.on("response", (incoming) => {
       response = incoming;
@@ -318,14 +318,14 @@ const TLS =
 
 /** Classifies why no complete response arrived. An unknown code is an error of the HTTP parser. */
 function errorCodeOf(error: unknown): FailureCode {
-  const { code = "", cause } = error as { code?: string; cause?: unknown };
+  const { code = "" } = error as { code?: string };
   if (error instanceof NameNotResolvedError) return "dns_error";
   if (code === "ADDRESS_BLOCKED" || code === PORT_BLOCKED) return "address_blocked";
   if (TIMEOUT.test(code)) return "timeout";
   if (REFUSED.test(code)) return "connection_refused";
   if (RESET.test(code)) return "connection_reset";
   if (TLS.test(code)) return "tls_error";
-  return cause === undefined ? "invalid_response" : errorCodeOf(cause);
+  return "invalid_response";
 }
 
 /** Returns the `detail` of a failure, which `failureHint` uses. */
