@@ -253,6 +253,20 @@ describe("meteredReads", () => {
   });
 
   test.each([
+    [9, false],
+    [10, true],
+  ])(
+    "%d queries at once for three rows each are charged: %s, as each row counts as a unit until it is read",
+    async (count, isCharged) => {
+      await givenRows(webhook, 3, "{}");
+      await meteredReads(projectId, now, (reads) =>
+        inParallel(Array(count).fill(queryFor(3)), count, (query) => reads.query(query)),
+      );
+      expect((await usedReads(projectId)) > 0).toBe(isCharged);
+    },
+  );
+
+  test.each([
     [25, 0],
     [25.5, 25.5],
   ])("charges %d units that are no queries with %d", async (units, charged) => {

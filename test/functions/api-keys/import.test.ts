@@ -224,7 +224,7 @@ describe("an import", () => {
     expect(await importKeys([...rows, other.row])).toEqual(expected);
     expect((await api.get("/v1/api-keys")).body.data).toHaveLength(100);
     expect(await statusWith(other.key)).toBe(200);
-    expect(await importKeys(rows.slice(0, 99))).toEqual({ imported: 0, unchanged: 99, refused: [] });
+    expect(await importKeys(rows)).toEqual({ imported: 0, unchanged: 99, refused: expected.refused });
   });
 
   test("imports each row once when two calls run at the same time", async () => {

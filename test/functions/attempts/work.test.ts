@@ -221,6 +221,16 @@ test("a visit goes on until nothing is due, with what enters meanwhile, and plan
   expect(takeCalls().at(-1)).toEqual(["work", 7]);
 });
 
+test("the next look is planned from the first page of what is due later, however much that is", async () => {
+  await givenLine(webhook, 1);
+  await Promise.all(Array.from({ length: 40 }, (_, index) => givenWaiting(webhook, { due: at(60 + index) })));
+  const calls = watchDynamo();
+  await visitLine(webhook);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60) });
+  // What is due, what has become due meanwhile, and what is due later.
+  expect(calls.filter(({ command }) => command === "QueryCommand")).toHaveLength(3);
+});
+
 test("failures of what users wait for do not stop a visit", async () => {
   receiver.respondWith(500);
   jest.spyOn(Math, "random").mockReturnValue(0.5);

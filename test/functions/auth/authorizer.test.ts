@@ -169,7 +169,7 @@ describe("an API key", () => {
     });
   });
 
-  test("that has expired is rejected with a code of its own, and its last use does not change", async () => {
+  test("that has expired is rejected with a code of its own, unless it was replaced, and its last use does not change", async () => {
     const user = service.user();
     const expires_at = new Date(Date.now() + 60_000).toISOString();
     const { key } = (await user.api.post("/v1/api-keys", { name: "ci", expires_at })).body.data;
@@ -180,6 +180,8 @@ describe("an API key", () => {
     resetCalls();
     expect(await authorizeToken(key)).toMatchObject({ context: { errorCode: "api_key_expired" } });
     expect(commands.map(({ name }) => name)).toEqual(["GetItemCommand"]);
+    await changeKey(key, { ends_at: expires_at });
+    expect(await authorizeToken(key)).toMatchObject({ context: { errorCode: "invalid_api_key" } });
     jest.useRealTimers();
   });
 

@@ -207,6 +207,7 @@ test("the limit of webhooks per project holds, and a dry run knows it", async ()
   expect(await listed()).toEqual([]);
   expect(await importAll(rows)).toEqual(expected);
   expect(await listed()).toHaveLength(20);
+  expect((await api.post(path, { url, events: ["deploy.started"] })).status).toBe(409);
   expect(await importAll(rows, { dry_run: true })).toEqual({ ...expected, imported: 0, unchanged: 20 });
 });
 
