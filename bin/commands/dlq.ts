@@ -31,9 +31,10 @@ send a delivery twice, because the id of a delivery is derived from its event.`,
 } as const;
 
 export async function main(): Promise<void> {
-  await command(help, async ({ queue, stage }, [verb]) => {
-    if (verb !== "list" && verb !== "redrive") {
-      throw new UsageError(`${verb === undefined ? "" : `No command named ${verb}. `}Pass list or redrive.`);
+  await command(help, async ({ queue, stage }, [verb, ...more]) => {
+    if ((verb !== "list" && verb !== "redrive") || more.length > 0) {
+      const given = [verb, ...more].join(" ");
+      throw new UsageError(`${given === "" ? "" : `No command named ${given}. `}Pass list or redrive.`);
     }
     const { deadLetterQueues } = stage === undefined ? await connect() : await connectToStage(stage);
     const selected = deadLetterQueues.filter(({ source }) => queue === undefined || source.name === queue);

@@ -192,6 +192,7 @@ test("a redriven message is deleted after it was sent, and keeps its group; a li
 test.each([
   [[], "Pass list or redrive."],
   [["empty"], "No command named empty. Pass list or redrive."],
+  [["redrive", "deliveries"], "No command named redrive deliveries. Pass list or redrive."],
   [["list", "--queue", "events"], "No queue named events."],
   [["redrive", "--queue"], "queue"],
   [["list", "--all"], "Unknown option '--all'"],
