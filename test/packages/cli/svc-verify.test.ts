@@ -262,7 +262,7 @@ describe("a wrong secret", () => {
   });
 
   test("is reported as old, and valid, during the overlap of a rotation", async () => {
-    expect(codes(await verify(signed(body, secret, [oldSecret]), body, [oldSecret]))).toEqual({
+    expect(codes(await verify(signed(body, secret, [oldSecret]), body, [secret.toUpperCase(), oldSecret]))).toEqual({
       "X-Service-Signature": [true, "old_secret"],
       "webhook-signature": [true],
     });
@@ -273,14 +273,15 @@ describe("the inputs of a signature", () => {
   const inSeconds = (seconds: number) => new Date(at.getTime() + seconds * 1000);
 
   test("a stale or future timestamp makes a correct signature invalid", async () => {
-    expect(codes(await verify(signed(), body, [secret], inSeconds(300)))).toMatchObject({
-      "webhook-signature": [true],
-    });
+    for (const seconds of [300.9, -300]) {
+      const verdicts = await verify(signed(), body, [secret], inSeconds(seconds));
+      expect(codes(verdicts)).toMatchObject({ "webhook-signature": [true] });
+    }
     expect(codes(await verify(signed(), body, [secret], inSeconds(301)))).toEqual({
       "X-Service-Signature": [true],
       "webhook-signature": [false, "timestamp_stale"],
     });
-    expect(codes(await verify(signed(), body, [secret], inSeconds(-301)))).toMatchObject({
+    expect(codes(await verify(signed(), body, [secret], inSeconds(-300.1)))).toMatchObject({
       "webhook-signature": [false, "timestamp_future"],
     });
   });
@@ -366,9 +367,10 @@ describe("svc verify", () => {
     const asTrace = file("trace.txt", lines.map((line) => `> ${line}`).join("\r\n"));
     for (const path of [asJson, asTrace])
       expect((await svcHere(["verify", "--headers", path, ...atArrival], { env, input: body })).code).toBe(0);
-    const gateway = { headers: signed(), body: Buffer.from(body).toString("base64"), isBase64Encoded: true };
+    const forged = { ...signed(), "x-service-signature": "sha256=00" };
+    const gateway = { headers: forged, body: Buffer.from(body).toString("base64"), isBase64Encoded: true };
     const delivery = file("event.json", JSON.stringify(gateway));
-    expect((await svcHere(["verify", "--delivery", delivery, ...atArrival], { env })).code).toBe(0);
+    expect((await svcHere(["verify", "--delivery", delivery, ...one, ...atArrival], { env })).code).toBe(0);
   });
 
   test.each<[string, string[], string]>([
