@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { CommandError, exitCodes } from "./exit-codes.ts";
@@ -54,7 +54,6 @@ export function writeConfig(config: Config): void {
   const draft = `${path}.${process.pid}`;
   try {
     writeFileSync(draft, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
-    chmodSync(draft, 0o600);
     renameSync(draft, path);
   } catch (error) {
     rmSync(draft, { force: true });

@@ -93,9 +93,7 @@ export function addDeployments(program: SvcCommand): void {
         }
         for (const event of shown.reverse()) print(show(event));
         note("Following the deployments. Press Ctrl-C to stop.");
-        const known = latest.items.map(({ id }) => id);
-        const query = { ...filters, after: latest.followCursor };
-        for await (const event of eachNewEvent(api, projectId, { query, known, signal })) print(show(event));
+        for await (const event of eachNewEvent(api, projectId, { query: filters, latest, signal })) print(show(event));
       });
     });
 }

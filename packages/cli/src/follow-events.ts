@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client, DeploymentEvent, EventName } from "../../client/src/client.ts";
+import type { Client, DeploymentEvent, EventName, EventPage } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { isTemporary } from "./api.ts";
 import { note } from "./terminal.ts";
@@ -10,9 +10,9 @@ const MAX_PAUSE_SECONDS = 30;
 const MAX_KNOWN = 1_000;
 
 interface FollowOptions {
-  query: { event?: EventName; deployment_id?: string; after?: string | undefined };
-  /** Ids of events that are known already. */
-  known?: string[];
+  query: { event?: EventName; deployment_id?: string };
+  /** The page of the newest events, which are known already. The feed is followed from there on. */
+  latest: EventPage;
   /** Ends the iteration: it throws the reason of the signal. */
   signal: AbortSignal;
   /** Waits before a retry, in milliseconds. Default: until then, or until the signal is aborted. */
@@ -26,25 +26,24 @@ interface FollowOptions {
 export async function* eachNewEvent(
   api: Client,
   projectId: string,
-  { query: { after, ...filters }, known = [], signal, pause = (ms) => sleep(ms, undefined, { signal }) }: FollowOptions,
+  { query, latest, signal, pause = (ms) => sleep(ms, undefined, { signal }) }: FollowOptions,
 ): AsyncGenerator<DeploymentEvent, void, void> {
-  const seen = new Set(known);
-  let cursor = after;
+  const seen = new Set(latest.items.map(({ id }) => id));
+  let cursor = latest.followCursor;
   let pauseSeconds = FIRST_PAUSE_SECONDS;
   let isUnavailable = false;
   for (;;) {
     try {
-      const query = { ...filters, limit: 100, ...(cursor !== undefined && { after: cursor }) };
+      const next = { ...query, limit: 100, ...(cursor !== undefined && { after: cursor }) };
       const onPoll = () => {
         if (isUnavailable) note("The service is available again.");
         isUnavailable = false;
         pauseSeconds = FIRST_PAUSE_SECONDS;
       };
-      for await (const page of api.followEvents(projectId, query, { onPoll })) {
+      for await (const page of api.followEvents(projectId, next, { onPoll })) {
         const items = page.items.filter(({ id }) => !seen.has(id));
         for (const { id } of items) seen.add(id);
         for (const id of [...seen].slice(0, Math.max(seen.size - MAX_KNOWN, 0))) seen.delete(id);
-        // Before the events, which may not be yielded to the end.
         cursor = page.cursor;
         yield* items;
       }

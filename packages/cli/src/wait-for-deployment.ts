@@ -60,16 +60,15 @@ async function* eventsOf(
   projectId: string,
   { deploymentId, timeout: { text, signal } }: Wait,
 ): AsyncGenerator<DeploymentEvent, void, void> {
-  const filters = { deployment_id: deploymentId };
-  let page = await api.listEvents(projectId, { ...filters, limit: FIRST_PAGE_SIZE });
-  const after = page.followCursor;
+  const query = { deployment_id: deploymentId };
+  const first = await api.listEvents(projectId, { ...query, limit: FIRST_PAGE_SIZE });
+  let page = first;
   while (page.items.length === 0 && page.nextCursor !== undefined) {
-    page = await api.listEvents(projectId, { ...filters, limit: FIRST_PAGE_SIZE, after: page.nextCursor });
+    page = await api.listEvents(projectId, { ...query, limit: FIRST_PAGE_SIZE, after: page.nextCursor });
   }
   yield* page.items.toSorted(byTime).slice(-1);
-  const known = page.items.map(({ id }) => id);
   note(`Waiting for the deployment ${deploymentId} to end, at most ${text}.`);
-  yield* eachNewEvent(api, projectId, { query: { ...filters, after }, known, signal });
+  yield* eachNewEvent(api, projectId, { query, latest: { ...first, items: page.items }, signal });
 }
 
 function timeoutError(deploymentId: string, text: string, latest: DeploymentEvent | undefined): CommandError {

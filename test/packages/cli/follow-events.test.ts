@@ -59,11 +59,11 @@ function stubOf(steps: Step[], listed: DeploymentEvent[] = []): Client {
   } as unknown as Client;
 }
 
-async function idsOf(api: Client, known: string[] = []): Promise<string[]> {
+async function idsOf(api: Client, known: DeploymentEvent[] = []): Promise<string[]> {
   const ids: string[] = [];
   const pause = async (ms: number) => void pauses.push(ms / 1000);
   try {
-    const options = { query: { after: "start" }, known, signal, pause };
+    const options = { query: {}, latest: { items: known, followCursor: "start" }, signal, pause };
     for await (const { id } of eachNewEvent(api, "p-1", options)) ids.push(id);
   } catch (error) {
     if ((error as Error).message !== "the end") throw error;
@@ -94,7 +94,7 @@ test("yields an event once that the feed returns again", async () => {
     [eventOf(1), eventOf(2)],
     [eventOf(2), eventOf(3)],
   ]);
-  expect(await idsOf(api, ["e-1"])).toEqual(["e-2", "e-3"]);
+  expect(await idsOf(api, [eventOf(1)])).toEqual(["e-2", "e-3"]);
 });
 
 test("remembers the latest thousand events, so that one of them is yielded once, and no more", async () => {

@@ -32,9 +32,8 @@ export async function follow(api: Client, projectId: string, options: FollowOpti
   const latest = await api.listEvents(projectId, { limit: KNOWN_AT_START });
   const target = destination && `, forwarding to ${destination.url.href}`;
   note(`Listening to the deployment events of the project${target ?? ""}. Press Ctrl-C to stop.`);
-  const known = latest.items.map(({ id }) => id);
   let shown = 0;
-  for await (const event of eachNewEvent(api, projectId, { query: { after: latest.followCursor }, known, signal })) {
+  for await (const event of eachNewEvent(api, projectId, { query: {}, latest, signal })) {
     if (events && !events.includes(event.event)) continue;
     const delivery = deliveryOf(event);
     const forwarded = destination ? await forwardDelivery(delivery, destination, signal) : null;
