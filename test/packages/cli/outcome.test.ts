@@ -37,11 +37,20 @@ function slowly<Data>(seconds: number, data: Data) {
 }
 
 test("an attempt is awaited for 30 seconds", async () => {
-  const pending = { id: "d-1", status: "pending", attempt_count: 0, attempts: [] } as unknown as Delivery;
+  const pending = { id: "d-1", status: "pending", attempt_count: 1, attempts: [] } as unknown as Delivery;
   const api = { getDelivery: slowly(10, pending) } as unknown as Client;
   await awaitOutcome(api, webhook, pending, true);
   expect([asked, process.exitCode]).toEqual([[10, 20, 30, 40], 1]);
   expect(noted).toContain("No attempt within 30 s.");
+});
+
+test("an attempt that failed keeps its exit code when the next one succeeds", async () => {
+  for (const status of ["failed", "succeeded"]) {
+    const delivery = { status, attempt_count: 1, attempts: [] };
+    const api = { getDelivery: async () => delivery } as unknown as Client;
+    await awaitOutcome(api, webhook, { id: "d-1", attempt_count: 0 } as Delivery, true);
+  }
+  expect(process.exitCode).toBe(1);
 });
 
 test.each([

@@ -43,7 +43,7 @@ async function listening(args: string[], { withSecret = true, path = "hook" } = 
   const url = `http://127.0.0.1:${port}/${path}`;
   const { body } = await api.post(`/v1/projects/${projectId}/webhooks`, { url, events: ["deploy.failed"] });
   const { id, secret } = body.data;
-  const env: Environment = withSecret ? { SVC_WEBHOOK_SECRET: secret } : {};
+  const env: Environment = withSecret ? { SVC_WEBHOOK_SECRET: `a secret before it,${secret}` } : {};
   const listener = startSvc(["listen", "--port", String(port), ...args], { env });
   running.push(listener);
   await eventually(() => expect(listener.stderr()).toContain(`Listening on http://127.0.0.1:${port}/`));
@@ -56,7 +56,7 @@ test("shows each delivery with its verified signatures, and marks a repeated del
   const { listener, sendTest, webhook } = await listening([]);
   const id = await sendTest();
   const shown = new RegExp(
-    `deploy.failed\ndelivery +${id}\nX-Service-Signature {2}✔ valid\nwebhook-signature {4}✔ valid\nresponse +200\n\\{\n {2}"event": "deploy.failed",\n`,
+    `deploy.failed\ndelivery +${id}\nX-Service-Signature {2}✔ valid, secret 2 of 2\nwebhook-signature {4}✔ valid, secret 2 of 2\nresponse +200\n\\{\n {2}"event": "deploy.failed",\n`,
   );
   await eventually(() => expect(listener.stdout()).toMatch(shown));
   expect(listener.stdout()).not.toContain("repeated delivery");
@@ -91,8 +91,8 @@ test("--json prints a delivery that svc verify accepts, and svc verify explains 
     path: "/hook",
     headers: { "webhook-id": id, "x-service-event": "deploy.failed", "x-service-test": "true" },
     signatures: [
-      { holds: true, secret: 1 },
-      { holds: true, secret: 1 },
+      { holds: true, secret: 2 },
+      { holds: true, secret: 2 },
     ],
     answered: 200,
   });

@@ -135,9 +135,12 @@ test("a list of deployments reads at most the newest thousand events", async () 
   expect(requests).toHaveLength(10);
 });
 
-test("a recovery's dry run counts the deliveries of all pages", async () => {
-  const { stdout } = await svcHere(["deliveries", "recover", "--since", "2024-01-01T00:00:00Z", "--dry-run"], { env });
-  expect(stdout).toBe("250 would be sent again: 250 failed, 0 held.\n");
+test.each([
+  ["failed", "250 would be sent again: 250 failed, 0 held.\n"],
+  ["held", "0 would be sent again: 0 failed, 0 held.\n"],
+])("a recovery's dry run counts the deliveries of all pages that are %s", async (status, counted) => {
+  const args = ["deliveries", "recover", "--since", "2024-01-01T00:00:00Z", "--dry-run", "--status", status];
+  expect((await svcHere(args, { env })).stdout).toBe(counted);
 });
 
 test("leaked keys are revoked 100 in a request", async () => {
@@ -147,13 +150,19 @@ test("leaked keys are revoked 100 in a request", async () => {
   expect(bodies).toEqual([0, 100, 200].map((from) => ({ credentials: keys.slice(from, from + 100) })));
 });
 
-test.each([
-  "keys create ci",
-  "service-accounts create ci --role viewer",
-  `service-accounts create-key ${idOf(2)} ci`,
-  "webhooks create https://example.com/ --events deploy.failed",
-  "workflows trust 7 --permission webhooks:read",
-])("svc %s sends its idempotency key", async (command) => {
+test.each<[string, object]>([
+  [`keys create ci --project ${idOf(3)} --project ${idOf(4)}`, { name: "ci", project_ids: [idOf(3), idOf(4)] }],
+  ["service-accounts create ci --role viewer", { name: "ci", role: "viewer" }],
+  [`service-accounts create-key ${idOf(2)} ci --permission audit:read`, { name: "ci", permissions: ["audit:read"] }],
+  ["webhooks create https://a.test/ --events deploy.failed --name A --mode shadow", { name: "A", mode: "shadow" }],
+  [
+    "workflows trust 7 --permission webhooks:read --owner-id 9 --ref r --environment e --file f --event push --name n",
+    {
+      ...{ issuer: "github", repository_id: "7", repository_owner_id: "9", ref: "r", environment: "e" },
+      ...{ job_workflow_ref: "f", event_name: "push", name: "n", permissions: ["webhooks:read"] },
+    },
+  ],
+])("svc %s sends its options, and its idempotency key", async (command, body) => {
   await svcHere([...command.split(" "), "--idempotency-key", "run-7"], { env, showsSecret: true });
-  expect(idempotencyKey).toBe("run-7");
+  expect([idempotencyKey, bodies]).toEqual(["run-7", [expect.objectContaining(body)]]);
 });

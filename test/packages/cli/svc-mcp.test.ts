@@ -256,14 +256,16 @@ describe("a server with fewer tools", () => {
   test("has the tools for which a scoped key has the permissions", async () => {
     const limits = { permissions: ["webhooks:read", "deliveries:read"], project_ids: [projectId] };
     const scoped = (await api.post("/v1/api-keys", { name: "scoped", ...limits })).body.data;
-    const client = await connectHere({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: scoped.key });
+    const env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: scoped.key, SVC_PROJECT: randomUUID() };
+    const client = await connectHere(env);
     expect(await namesOf(client)).toEqual(
       readTools.filter((name) => !/^(deployment_status|list_projects)$/.test(name)),
     );
     expect(client.getInstructions()).toContain("deployment_status: the credential lacks the permission events:read");
     await newWebhook();
-    const listed = await client.callTool({ name: "list_webhooks", arguments: { project: projectId } });
-    expect(structured(listed as CallToolResult).webhooks).toHaveLength(1);
+    const list = (args: object) => client.callTool({ name: "list_webhooks", arguments: { ...args } });
+    expect(structured((await list({ project: projectId })) as CallToolResult).webhooks).toHaveLength(1);
+    expect(await list({})).toMatchObject({ isError: true });
   });
 
   test("offers all tools when the permissions are not known, and none that changes something with --read-only", () => {

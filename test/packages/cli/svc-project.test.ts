@@ -34,15 +34,19 @@ test("the project is that of --project, of SVC_PROJECT, of svc projects use, in 
   expect(await projectOf([], env)).toBe(first);
   expect(await projectOf([], { ...env, SVC_PROJECT: second })).toBe(second);
   expect(await projectOf(["--project", first], { ...env, SVC_PROJECT: second })).toBe(first);
+  const input = JSON.stringify({ project: "Shop", webhooks: [] });
+  const applied = await svcHere(["apply", "-f", "-"], { env: { ...env, SVC_PROJECT: second }, input });
+  expect(applied.stderr).toContain('No project named "Shop".');
 });
 
 test("svc projects use rejects a project of others, and keeps the choice", async () => {
-  const { env, first } = await newMember();
+  const { user, env, first, second } = await newMember();
   const { first: foreign } = await newMember();
+  await svcHere(["login", "--with-token"], { env, input: user.token });
   await svcHere(["projects", "use", first], { env });
   // A choice for another service does not change it.
   const SVC_BASE_URL = service.baseUrl.replace("127.0.0.1", "localhost");
-  await svcHere(["projects", "use", first], { env: { ...env, SVC_BASE_URL } });
+  await svcHere(["projects", "use", second], { env: { ...env, SVC_BASE_URL } });
   expect((await svcHere(["projects", "use", foreign], { env })).code).toBe(4);
   expect(await projectOf([], env)).toBe(first);
 });

@@ -123,14 +123,16 @@ describe("signing in", () => {
     const XDG_CONFIG_HOME = freshConfigHome();
     const other = "https://other.example.com";
     mkdirSync(join(XDG_CONFIG_HOME, "svc"));
-    const kept = { base_url: service.baseUrl, projects: { [other]: projectId }, forward_secret: "secret" };
+    const kept = { base_url: other, projects: { [other]: projectId }, forward_secret: "secret" };
     const config = { ...kept, credentials: { [other]: "theirs" } };
     writeFileSync(configFile(XDG_CONFIG_HOME), JSON.stringify(config), { mode: 0o644 });
-    await svcHere(["login", "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
+    const login = ["login", "--base-url", service.baseUrl, "--with-token"];
+    await svcHere(login, { env: { XDG_CONFIG_HOME }, input: key });
     expect((await svcHere(["logout"], { env: { XDG_CONFIG_HOME } })).stderr).toBe(
       `Signed out of ${service.baseUrl}.\n`,
     );
-    expect(JSON.parse(readFileSync(configFile(XDG_CONFIG_HOME), "utf8"))).toEqual(config);
+    const stored = JSON.parse(readFileSync(configFile(XDG_CONFIG_HOME), "utf8"));
+    expect(stored).toEqual({ ...config, base_url: service.baseUrl });
     expect(statSync(configFile(XDG_CONFIG_HOME)).mode & 0o777).toBe(0o600);
     expect((await svcHere(["whoami"], { env: { XDG_CONFIG_HOME } })).code).toBe(3);
   });
@@ -756,7 +758,8 @@ describe("webhooks", () => {
     const good = await svcHere(["webhooks", "certify", "--json"], { env });
     expect({ code: good.code, ...json(good) }).toMatchObject({ code: 0, status: "finished", passed: true });
     expect(good.stderr).toContain("Passed");
-    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/CERTIFIED.*\n.* passed (now|\d+ s ago) /);
+    const { stdout: listed } = await svcHere(["webhooks", "list"], { env });
+    expect(listed).toMatch(/ URL +CERTIFIED +EVENTS +CREATED\n.* http\S+ +passed (now|\d+ s ago) +deploy/);
   });
 
   test("delete as a viewer exits with 1 and names an admin as the fix", async () => {
@@ -925,6 +928,8 @@ describe("deliveries", () => {
     const { delivery } = await newDelivery("failed");
     expect(await svcHere(["deliveries", "redeliver", delivery.id], { env })).toMatchObject({ code: 1 });
     receiver.respondWith(200);
+    const elsewhere = ["deliveries", "redeliver", delivery.id, "--webhook", randomUUID()];
+    expect(await svcHere(elsewhere, { env })).toMatchObject({ code: 4 });
     const again = await svcHere(["deliveries", "redeliver", delivery.id, "--json"], { env });
     expect({ code: again.code, ...json(again) }).toMatchObject({ code: 0, id: delivery.id, status: "succeeded" });
   });

@@ -400,8 +400,8 @@ describe("with a stub service", () => {
     await expect(client.listProjects()).rejects.toThrow(`Could not reach ${baseUrl} (ECONNREFUSED).`);
   });
 
-  test("throws a NetworkError after timeoutSeconds without a response", async () => {
-    const server = http.createServer(() => {}).listen(0, "127.0.0.1");
+  test("throws a NetworkError after timeoutSeconds without a complete response", async () => {
+    const server = http.createServer((_request, response) => void response.write("{")).listen(0, "127.0.0.1");
     servers.push(server);
     await once(server, "listening");
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -409,8 +409,8 @@ describe("with a stub service", () => {
     await expect(client.listProjects()).rejects.toThrow(`No complete response from ${baseUrl} within 0.1 seconds.`);
   });
 
+  const place = { projectId: "p", webhookId: "w" };
   describe("eachRecovery", () => {
-    const place = { projectId: "p", webhookId: "w" };
     const since = "2026-11-20T00:00:00Z";
     const result = (count: number, next_cursor: string | null): Step => [
       202,
@@ -454,26 +454,26 @@ describe("with a stub service", () => {
     });
   });
 
-  test.each<[string, (client: Client) => AsyncIterable<unknown>]>([
-    ["eachDelivery", (client) => client.eachDelivery({ projectId: "p", webhookId: "w" }, { cursor: "c1" })],
-    ["eachProjectDelivery", (client) => client.eachProjectDelivery("p", { cursor: "c1" })],
-    ["eachAuditEvent", (client) => client.eachAuditEvent({ cursor: "c1" })],
-    ["eachProjectAuditEvent", (client) => client.eachProjectAuditEvent("p", { cursor: "c1" })],
-    ["eachProject", (client) => client.eachProject({ cursor: "c1" })],
-    ["eachEvent", (client) => client.eachEvent("p", { after: "c1" })],
-  ])("%s begins at a given cursor, and continues at that of each page", async (_, iterate) => {
+  test.each<[string, string, (client: Client) => AsyncIterable<unknown>]>([
+    ["eachDelivery", "status=held", (api) => api.eachDelivery(place, { status: "held", cursor: "c1" })],
+    ["eachProjectDelivery", "limit=7", (api) => api.eachProjectDelivery("p", { limit: 7, cursor: "c1" })],
+    ["eachAuditEvent", "limit=7", (api) => api.eachAuditEvent({ limit: 7, cursor: "c1" })],
+    ["eachProjectAuditEvent", "limit=7", (api) => api.eachProjectAuditEvent("p", { limit: 7, cursor: "c1" })],
+    ["eachProject", "limit=7", (api) => api.eachProject({ limit: 7, cursor: "c1" })],
+    ["eachEvent", "deployment_id=d", (api) => api.eachEvent("p", { deployment_id: "d", after: "c1" })],
+  ])("%s begins at a given cursor, and continues at that of each page, with %s", async (_, filter, iterate) => {
     const link = '<https://api.test/?cursor=c2>; rel="next"';
     const { client, requests } = await startStub([[200, { link }, '{"data":[]}'], projects]);
     await allResults(iterate(client));
-    expect(requests.map(({ url }) => url?.split("=")[1])).toEqual(["c1", "c2"]);
+    const asked = requests.map(({ url }) => url?.split("?")[1]?.replace("after", "cursor"));
+    expect(asked).toEqual([`${filter}&cursor=c1`, `${filter}&cursor=c2`]);
   });
 
   test("uses only the cursor of a Link header, not its host", async () => {
     const elsewhere = await startStub([]);
     const link = `<${elsewhere.baseUrl}/v1/steal?cursor=01a1fc46-ece3-72cf-a63b-96f2a7307b8c>; rel="next"`;
     const { client, requests } = await startStub([[200, { link }, '{"data":[]}'], projects]);
-    for await (const _ of client.eachDelivery({ projectId: "p", webhookId: "w" }))
-      throw new Error("unexpected delivery");
+    for await (const _ of client.eachDelivery(place)) throw new Error("unexpected delivery");
     expect(requests.map(({ url }) => url)).toEqual([
       "/v1/projects/p/webhooks/w/deliveries",
       "/v1/projects/p/webhooks/w/deliveries?cursor=01a1fc46-ece3-72cf-a63b-96f2a7307b8c",

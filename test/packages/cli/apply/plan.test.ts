@@ -197,11 +197,10 @@ test("the secret of a webhook that is created disabled is printed although the d
   for (const spy of spies) spy.mockRestore();
 });
 
-test("a filter is in the text of the plan, in the record of a creation and in its request", async () => {
+test("a filter is in the text of the plan, in the record of a creation and in its request, and removed like a name", async () => {
   const filter = { environment: ["production"], branch: ["main", "release/*"] };
-  const plan = planChanges([declared(b, { filter }), declared(a, { filter: null })], [webhook("w-1", a, { filter })], {
-    prune: false,
-  });
+  const file = [declared(b, { filter }), declared(a, { filter: null, name: null })];
+  const plan = planChanges(file, [webhook("w-1", a, { filter, name: "Chat" })], { prune: false });
   const text = planText(plan, process.stdout);
   const shown = "branch=main, branch=release/*, environment=production";
   for (const line of [`+   filter: ${shown}`, `-   filter: ${shown}`, "+   filter: none"]) expect(text).toContain(line);
@@ -211,7 +210,7 @@ test("a filter is in the text of the plan, in the record of a creation and in it
   await applyPlan({ createWebhook, updateWebhook } as unknown as Client, "p-1", plan, { json: true });
   output.mockRestore();
   expect(createWebhook).toHaveBeenCalledWith("p-1", { url: b, events: ["deploy.failed"], filter });
-  expect(updateWebhook).toHaveBeenCalledWith({ projectId: "p-1", webhookId: "w-1" }, { filter: null });
+  expect(updateWebhook).toHaveBeenCalledWith({ projectId: "p-1", webhookId: "w-1" }, { filter: null, name: null });
 });
 
 describe("a declared name", () => {
