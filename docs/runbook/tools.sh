@@ -78,38 +78,6 @@ invoke() (
   [ "$failed" = None ] || { echo "invoke: $name failed." >&2; exit 1; }
 )
 
-# new_id: prints a new UUIDv7, which begins with the time
-new_id() {
-  local random time
-  random=$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')
-  time=$(printf '%012x' $(($(date -u +%s) * 1000)))
-  echo "${time:0:8}-${time:8}-7${random:0:3}-8${random:3:3}-${random:6:12}"
-}
-
-# audit_put SCOPE ACTION RESOURCE [DETAILS]: prints the item of a transaction that writes an event of the platform to the audit
-# log, for example: audit_put project:<project> webhook.disabled <webhook> '{"reason":{"S":"manual"}}'
-audit_put() {
-  printf '{"Put":{"TableName":"%s","Item":{"scope":{"S":%s},"id":{"S":"%s"},"at":{"S":"%s"},"action":{"S":"%s"},' \
-    "$STACK-audit-events" "$(json "$1")" "$(new_id)" "$(date -u +%FT%T.000Z)" "$2"
-  printf '"actor":{"M":{"type":{"S":"platform"}}},"resource_id":{"S":"%s"},"details":{"M":%s},"expires_at":{"N":"%s"}}}}' \
-    "$3" "${4:-{\}}" $(($(date -u +%s) + 400 * 86400))
-}
-
-# notification_put TYPE DATA OWNER [PROJECT]: prints the item of a transaction that notifies the owner, a project or a user,
-# within a minute or two, for example:
-# notification_put webhook.disabled '{"webhook_id":{"S":"<webhook>"}}' <project> <project>
-notification_put() {
-  local at id project=
-  at=$(date -u +%FT%T.000Z) id=$(new_id)
-  if [ -n "${4:-}" ]; then project="\"project_id\":{\"S\":\"$4\"},"; fi
-  # All shards are read. In another one than its own, an owner may get a message twice, with the same id.
-  printf '{"Put":{"TableName":"%s","Item":{"owner":{"S":%s},"due_shard":{"N":"0"},"due_owner":{"S":%s},' \
-    "$STACK-notifications" "$(json "$3")" "$(json "${at:0:16}#$3")"
-  printf '"due":{"S":"%s"},"due_at":{"S":"%s"},"id":{"S":"%s"},' "$at#$id" "$at" "$id"
-  printf '"timestamp":{"S":"%s"},"type":{"S":"%s"},%s"data":{"M":%s}}}}' \
-    "$at" "$1" "$project" "$2"
-}
-
 # table_state TABLE: prints the status of a table, or GONE if it does not exist
 table_state() {
   local reply

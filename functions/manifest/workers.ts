@@ -214,7 +214,14 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 30,
     memoryMb: 256,
-    uses: { tables: { webhooks: ["Query", "UpdateItem"], auditEvents: ["PutItem"], revocations: ["PutItem"] } },
+    uses: {
+      tables: {
+        webhooks: ["Query", "GetItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+        revocations: ["PutItem"],
+        notifications: ["PutItem", "Query"],
+      },
+    },
   },
   {
     file: "api-keys/provision",

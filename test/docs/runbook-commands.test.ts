@@ -1,15 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { platform } from "../../functions/access/actor.ts";
-import { createRevocation } from "../../functions/access/revocation.ts";
-import type { KeyEntry } from "../../functions/api-keys/api-key.ts";
-import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { createNotification, dueBound, dueOwnerBound } from "../../functions/notifications/notification.ts";
 import { suspensionInput } from "../../functions/projects/suspend.ts";
 import { parse } from "../../functions/schema/input.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
@@ -99,8 +93,6 @@ function expectToStopAtEachFailure(lines: string, setup: string, check: (result:
 describe.each([
   "restore-table",
   "remove-failed-stack",
-  "delete-api-key",
-  "disable-webhook",
   "set-throttle",
   "replay-events",
   "suspend-project",
@@ -457,6 +449,7 @@ extra() {
 
 describe("suspending a project and removing a user", () => {
   const PROJECT = "01930000-0000-7000-8000-00000000d301";
+  const WEBHOOK = "01930000-0000-7000-8000-00000000d302";
   /** The stub names a function after the output, and answers each call with the next line of `answers`. */
   const setup = String.raw`
 extra() {
@@ -475,12 +468,13 @@ extra() {
       .map((call, index) => [/--function-name (\w+)/.exec(call)?.[1], JSON.parse(written[index] ?? "")]);
 
   test.each([
-    ["suspend", true],
-    ["resume", false],
-  ])("%s calls the function and prints its answer", (verb, suspended) => {
-    const result = run(`${script("suspend-project.sh")} ${verb} ${PROJECT}`, { setup: answers('{"webhooks":[]}') });
+    [`suspend ${PROJECT}`, { suspended: true }],
+    [`resume ${PROJECT}`, { suspended: false }],
+    [`suspend ${PROJECT} ${WEBHOOK}`, { suspended: true, webhook_id: WEBHOOK }],
+  ])("%s calls the function and prints its answer", (args, input) => {
+    const result = run(`${script("suspend-project.sh")} ${args}`, { setup: answers('{"webhooks":[]}') });
     expect(result).toMatchObject({ code: 0, stdout: '{"webhooks":[]}\n', stderr: "" });
-    expect(invoked(result)).toEqual([["suspend", { project_id: PROJECT, suspended }]]);
+    expect(invoked(result)).toEqual([["suspend", { project_id: PROJECT, ...input }]]);
     // The function takes what the script sends.
     expect(() => parse(suspensionInput, invoked(result)[0]?.[1])).not.toThrow();
   });
@@ -630,215 +624,6 @@ test("call passes the credential through stdin, so that no list of processes sho
   expect(args).toBe("--config - --silent --show-error --include https://api.example.com/v1/projects");
   expect(config).toBe('header = "Authorization: Bearer svc_secret"');
   expect(readFileSync(join(root, "docs/runbook.md"), "utf8")).not.toMatch(/Bearer \$\{?(KEY|TOKEN)/);
-});
-
-const deleteKey = (hashes: string) =>
-  run(`${script("delete-api-key.sh")} user-1 key-1`, {
-    setup: `extra() { if [ "$2" = get-item ]; then echo "${hashes}"; else printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; fi; }`,
-  });
-
-/** The write of an event of the platform, as the functions store it. */
-const auditPut = (scope: string, action: string, resource: string, details: object = {}) => ({
-  Put: {
-    TableName: "deployment-webhooks-prod-audit-events",
-    Item: {
-      scope: { S: scope },
-      id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
-      at: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
-      action: { S: action },
-      actor: { M: { type: { S: "platform" } } },
-      resource_id: { S: resource },
-      details: { M: details },
-      expires_at: { N: expect.stringMatching(/^\d{10}$/) },
-    },
-  },
-});
-
-test("the audit events that scripts write have the fields of those that functions write", () => {
-  const { Put } = auditPut("user:user-1", "api_key.deleted", "key-1");
-  const input: AuditInput = { scope: "user:u", action: "api_key.deleted", actor: platform, resource_id: "k" };
-  const event = createAuditEvent(input, new Date(), randomBytes(16));
-  expect(Object.keys(Put.Item).sort()).toEqual(Object.keys(event).sort());
-  const { stdout } = run(". docs/runbook/tools.sh; audit_put user:u api_key.deleted k");
-  const { id, expires_at } = JSON.parse(stdout).Put.Item;
-  // Both within a minute: the ids are in the order of time.
-  expect(Math.abs(Number.parseInt(id.S.slice(0, 8), 16) - Number.parseInt(event.id.slice(0, 8), 16))).toBeLessThan(2);
-  expect(Math.abs(expires_at.N - event.expires_at)).toBeLessThan(60);
-});
-
-/** Returns the item that a script writes to notify owners. */
-const notificationPut = (type: string, data: object, owner: string, project?: string) => {
-  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
-  return {
-    Put: {
-      TableName: "deployment-webhooks-prod-notifications",
-      Item: {
-        owner: { S: owner },
-        due_shard: { N: "0" },
-        due_owner: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d#/) },
-        due: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z#[0-9a-f]{8}-[0-9a-f]{4}-7/) },
-        due_at: { S: time },
-        id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
-        timestamp: { S: time },
-        type: { S: type },
-        ...(project !== undefined && { project_id: { S: project } }),
-        data: { M: data },
-      },
-    },
-  };
-};
-
-const NULL = { NULL: true };
-const revokedKey = {
-  api_key_id: { S: "key-1" },
-  user_id: { S: "user-1" },
-  name: NULL,
-  key_prefix: NULL,
-  reason: { S: "revoked_by_platform" },
-  secret: { S: "current" },
-};
-
-test("the notifications that scripts write have the fields of those that functions write", () => {
-  const data = { webhook_id: "w", host: "h", failing_since: null, status_code: null, error_code: null };
-  const input = { type: "webhook.failing", project_id: "p", data } as const;
-  const row = createNotification(input, new Date());
-  const { Put } = JSON.parse(run(". docs/runbook/tools.sh; notification_put webhook.failing '{}' p p").stdout);
-  expect(Object.keys(Put.Item).sort()).toEqual(Object.keys(row).sort());
-  expect(Put.Item.due.S).toBe(`${Put.Item.due_at.S}#${Put.Item.id.S}`);
-  expect(Put.Item.due.S < dueBound(new Date())).toBe(true);
-  expect(Put.Item.due_owner.S).toBe(`${Put.Item.due_at.S.slice(0, 16)}#p`);
-  expect(Put.Item.due_owner.S < dueOwnerBound(new Date())).toBe(true);
-});
-
-/** Returns the item with which a script revokes a key for services that cache it. */
-const revocationPut = (...hashes: string[]) => ({
-  Put: {
-    TableName: "deployment-webhooks-prod-revocations",
-    Item: {
-      day: { S: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) },
-      id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
-      at: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
-      reason: { S: "revoked_by_platform" },
-      key_id: { S: "key-1" },
-      key_hashes: { L: hashes.map((S) => ({ S })) },
-      expires_at: { N: expect.stringMatching(/^\d{10}$/) },
-    },
-  },
-});
-
-test("the revocation that a script writes has the fields of those that functions write", () => {
-  const { Item } = revocationPut("hash-1").Put;
-  const row = createRevocation({ key_id: "k", key_hashes: ["h"] }, "revoked_by_platform", new Date(), randomBytes(16));
-  expect(Object.keys(Item).sort()).toEqual(Object.keys(row).sort());
-});
-
-test("deleting a key of a service account is shown in the audit log of its project", () => {
-  const { code, written } = deleteKey("project-1\thash-1");
-  expect(code).toBe(0);
-  const items = JSON.parse(written[0] ?? "");
-  expect(items[0].Delete.Key).toEqual({ key_hash: { S: "hash-1" } });
-  expect(items.slice(-3)).toEqual([
-    revocationPut("hash-1"),
-    auditPut("project:project-1", "api_key.deleted", "key-1"),
-    notificationPut("api_key.revoked", revokedKey, "project-1", "project-1"),
-  ]);
-});
-
-test("deleting an API key deletes its items, also of previous secrets, and decrements the count, in one transaction", () => {
-  const { code, calls, written } = deleteKey("user\thash-1\thash-2");
-  expect(code).toBe(0);
-  expect(calls[0]).toMatch(/^dynamodb get-item --table-name deployment-webhooks-prod-user-api-keys --consistent-read /);
-  expect(calls[1]).toMatch(/^dynamodb transact-write-items --transact-items /);
-  const entry = { user_id: { S: "user-1" }, id: { S: "key-1" } };
-  expect(calls[0]).toContain(JSON.stringify(entry));
-  const secrets: keyof KeyEntry = "previous";
-  expect(calls[0]).toContain(` ${secrets}.L[]`);
-  const TableName = "deployment-webhooks-prod-user-api-keys";
-  expect(JSON.parse(written[0] ?? "")).toEqual([
-    ...["hash-1", "hash-2"].map((hash) => ({
-      Delete: { TableName: "deployment-webhooks-prod-api-keys", Key: { key_hash: { S: hash } } },
-    })),
-    {
-      Delete: {
-        TableName,
-        Key: entry,
-        ConditionExpression: "key_hash = :seen",
-        ExpressionAttributeValues: { ":seen": { S: "hash-1" } },
-      },
-    },
-    {
-      Update: {
-        TableName,
-        Key: { user_id: { S: "user-1" }, id: { S: "#count" } },
-        UpdateExpression: "ADD key_count :minusOne",
-        ExpressionAttributeValues: { ":minusOne": { N: "-1" } },
-      },
-    },
-    revocationPut("hash-1", "hash-2"),
-    auditPut("user:user-1", "api_key.deleted", "key-1"),
-    notificationPut("api_key.revoked", revokedKey, "user-1"),
-  ]);
-});
-
-test("deleting an API key that does not exist changes nothing", () => {
-  const { code, stderr, changes } = deleteKey("None");
-  expect({ code, changes }).toEqual({ code: 1, changes: [] });
-  expect(stderr).toBe("The user user-1 has no API key key-1.\n");
-});
-
-/** @param found what the AWS CLI prints of the row: URL and `failing_since` */
-function disableWebhook(found: string) {
-  const setup = `extra() { case "$2" in get-item) printf '${found}\\n' ;; *) printf '%s' "$4" | tr -d '\\n' > "$DIR/written" ;; esac; }`;
-  return run(`${script("disable-webhook.sh")} project-1 webhook-1`, { setup });
-}
-
-test.each([
-  ["https://hooks.example.com:8443/in?token=1\\tNone", NULL],
-  ["https://hooks.example.com:8443\\t2026-11-21T04:04:29.027Z", { S: "2026-11-21T04:04:29.027Z" }],
-])(
-  "disabling a webhook changes only one that is enabled, writes an audit event and notifies: %s",
-  (found, failing_since) => {
-    const { code, calls, written } = disableWebhook(found);
-    expect(code).toBe(0);
-    expect(calls[1]).toMatch(/^dynamodb transact-write-items --transact-items /);
-    expect(JSON.parse(written[0] ?? "")).toEqual([
-      {
-        Update: {
-          TableName: "deployment-webhooks-prod-webhooks",
-          Key: { project_id: { S: "project-1" }, id: { S: "webhook-1" } },
-          UpdateExpression: "SET disabled_at = :at, disabled_reason = :manual",
-          ConditionExpression: "attribute_exists(id) AND attribute_not_exists(disabled_at)",
-          ExpressionAttributeValues: {
-            ":at": { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
-            ":manual": { S: "manual" },
-          },
-        },
-      },
-      auditPut("project:project-1", "webhook.disabled", "webhook-1", { reason: { S: "manual" } }),
-      notificationPut(
-        "webhook.disabled",
-        {
-          webhook_id: { S: "webhook-1" },
-          host: { S: "hooks.example.com:8443" },
-          failing_since,
-          status_code: NULL,
-          error_code: NULL,
-          reason: { S: "manual" },
-        },
-        "project-1",
-        "project-1",
-      ),
-    ]);
-  },
-);
-
-test("disabling a webhook that does not exist changes nothing", () => {
-  const { code, stderr, changes } = disableWebhook("None");
-  expect({ code, changes, stderr }).toEqual({
-    code: 1,
-    changes: [],
-    stderr: "The project project-1 has no webhook webhook-1.\n",
-  });
 });
 
 describe("setting the throttle", () => {

@@ -259,7 +259,9 @@ async function importWebhook(service: TestService): Promise<void> {
 
 async function suspendProject(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }) => {
-    const suspend = (suspended: boolean) => call("projects/suspend", { project_id: projectId, suspended });
+    const suspend = (suspended: boolean, of = {}) =>
+      call("projects/suspend", { project_id: projectId, ...of, suspended });
+    for (const suspended of [true, false]) await suspend(suspended, { webhook_id: webhook.id });
     await suspend(true);
     await expectStatus(
       api.post(`/v1/projects/${projectId}/webhooks`, { url: webhook.url, events: webhook.events }),

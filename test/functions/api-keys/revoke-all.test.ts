@@ -47,6 +47,20 @@ test("deletes all keys of a user, and none of another user", async () => {
   expect([await counted(user), await counted(other)]).toEqual([0, 1]);
 });
 
+test("with the id of a key, deletes only that key, and notifies its owner", async () => {
+  const user = service.user();
+  const keys = await givenKeys(user, 2);
+  const [, { id: api_key_id }] = await listed(user);
+  expect(await revokeAll({ user_id: user.userId, api_key_id })).toEqual({ revoked: 1 });
+  expect((await statusesOf(keys)).sort()).toEqual([200, 401]);
+  expect([(await listed(user)).length, await counted(user)]).toEqual([1, 1]);
+  expect(await notifications()).toContainEqual(
+    expect.objectContaining({ data: expect.objectContaining({ api_key_id, reason: "revoked_by_platform" }) }),
+  );
+  const again = { user_id: user.userId, api_key_id };
+  await expect(revokeAll(again)).rejects.toMatchObject({ code: "not_found" });
+});
+
 test("can be repeated, and accepts a user without keys", async () => {
   const user = service.user();
   await givenKeys(user, 1);
@@ -136,6 +150,7 @@ test.each([
   ["no user", {}, "user_id"],
   ["a blank user", { user_id: " " }, "user_id"],
   ["an unknown field", { user_id: "u", id: "7" }, "id"],
+  ["a malformed id", { user_id: "u", api_key_id: "7" }, "api_key_id"],
 ])("throws validation_error for %s with the path of the field", async (_title, input, path) => {
   await expect(revokeAll(input)).rejects.toMatchObject({
     code: "validation_error",

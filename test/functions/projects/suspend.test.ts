@@ -21,6 +21,7 @@ import {
   takeDeliveryMessages,
 } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
+import { notifications } from "../../support/notifications.ts";
 import { useReceiver } from "../../support/receiver.ts";
 import { errorOf, newScenario, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
@@ -112,6 +113,25 @@ describe("the function", () => {
     expect(await marksOf()).toEqual(Array(21).fill(expect.any(String)));
     // The limit does not hide the suspension.
     expect(errorOf(await create())).toEqual(suspendedError);
+  });
+
+  test("with the id of a webhook, disables or enables only that one, as an admin of the project would", async () => {
+    const other = (await create()).body.data.id;
+    const ofWebhook = (suspended: boolean, webhook_id = scenario.webhook.id) =>
+      call<SuspensionResult>("projects/suspend", { project_id: scenario.projectId, webhook_id, suspended });
+    const { suspended_at, ...rest } = await ofWebhook(true);
+    expect(rest).toEqual({ project_id: scenario.projectId, suspended: true, webhooks: [scenario.webhook.id] });
+    const disabled = { enabled: false, disabled_at: suspended_at, disabled_reason: "manual" };
+    expect(await shown()).toMatchObject(disabled);
+    expect(await shown(`${webhooksPath()}/${other}`)).toMatchObject({ enabled: true });
+    expect((await ofWebhook(true)).suspended_at).toBe(suspended_at);
+    expect(await marksOf()).toEqual([undefined, undefined, undefined]);
+    expect(await notifications()).toContainEqual(
+      expect.objectContaining({ type: "webhook.disabled", project_id: scenario.projectId }),
+    );
+    expect((await ofWebhook(false)).suspended_at).toBeNull();
+    expect(await shown()).toMatchObject({ enabled: true });
+    await expect(ofWebhook(true, randomUUID())).rejects.toThrow("No webhook with this id exists.");
   });
 
   test("leaves other projects as they are", async () => {
