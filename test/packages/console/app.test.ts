@@ -178,6 +178,33 @@ describe("a failed load", () => {
     expect(sent.map(({ path }) => path.split("/").at(-1)).sort()).toEqual([webhookId, "deliveries"].sort());
   });
 
+  const { id } = deliveryOf(1);
+  test.each([
+    ["projects", "#/projects", "v1/projects", [{ id: projectId, name: "Shop", role: "admin", created_at: at }], "Shop"],
+    ["API keys", "#/keys", "v1/api-keys", [], "No API keys yet"],
+    ["a project", `#/projects/${projectId}`, "webhooks", [webhook], "example.com/hook"],
+    ["a webhook", hash, webhookId, webhook, "Rotate secret"],
+    ["a delivery", `${hash}/deliveries/${id}`, id, { ...deliveryOf(1), payload: {}, attempts: [] }, "Copy payload"],
+    ["service accounts", `#/projects/${projectId}/access`, "service-accounts", [], "No service accounts yet"],
+  ])(
+    "the screen of %s shows one heading, no skeleton, and keeps what it has loaded",
+    async (_, address, end, data, shown) => {
+      const isFailing = () => textsOf("alert").some((text) => text.includes("Out of order."));
+      const classes = () => browser.page.body.all().map((node) => node.getAttribute("class"));
+      const fail = () => failure(500, "internal_error", "Out of order.");
+      respond(`GET ${end}`, fail);
+      await start(address);
+      await until(isFailing);
+      expect([count("h1"), classes().includes("skeleton")]).toEqual([1, false]);
+      respond(`GET ${end}`, () => json(data));
+      await until(() => !isFailing());
+      await shows(shown);
+      respond(`GET ${end}`, fail);
+      await until(isFailing);
+      expect([count("h1"), textOf()]).toEqual([1, expect.stringContaining(shown)]);
+    },
+  );
+
   test("a 404 is shown, and not requested again", async () => {
     respond(`GET ${webhookId}`, () => failure(404, "not_found", "There is no such webhook."));
     await start();
