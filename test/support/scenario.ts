@@ -84,10 +84,3 @@ export function invalidFieldsOf({ status, body }: Response): string[] {
   expect({ status, code: body?.error?.code }).toEqual({ status: 400, code: "validation_error" });
   return body.error.details.map(({ path }: { path: string }) => path);
 }
-
-/** Calls with each path of `elsewhere` and expects the same 404 for all of them. */
-export async function expectNotFound(scenario: Scenario, call: (path: string) => Promise<Response>): Promise<void> {
-  for (const [title, path] of await scenario.elsewhere()) {
-    expect({ title, ...errorOf(await call(path)) }).toEqual({ title, status: 404, code: "not_found" });
-  }
-}

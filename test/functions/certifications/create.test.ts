@@ -6,7 +6,7 @@ import { changeWebhook, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Received, useReceiver } from "../../support/receiver.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
-import { errorOf, expectNotFound, useScenario } from "../../support/scenario.ts";
+import { errorOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 /* The certification of receivers that verify well and badly, through the API and the sender. */
@@ -249,8 +249,4 @@ test("a certification is stored before its message is sent, and an error if that
   });
   expect(errorOf(await certify())).toEqual({ status: 503, code: "service_unavailable" });
   expect(done).toEqual(["stored", "sent"]);
-});
-
-test("the certification of a webhook that the caller cannot see returns 404", async () => {
-  await expectNotFound(scenario, (path) => scenario.api.post(`${path}/certify`));
 });

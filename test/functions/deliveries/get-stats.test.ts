@@ -3,7 +3,7 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOfUuid } from "../../../functions/platform/uuid.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { givenDelivery } from "../../support/deliveries.ts";
-import { expectNotFound, useScenario } from "../../support/scenario.ts";
+import { useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 let path: string;
@@ -108,8 +108,4 @@ test("the statistics do not read the bodies", async () => {
   });
   await stats();
   expect(projection).not.toContain("body");
-});
-
-test("the statistics return 404 for a webhook that the caller cannot see", async () => {
-  await expectNotFound(scenario, (webhook) => scenario.api.get(`${webhook}/stats`));
 });

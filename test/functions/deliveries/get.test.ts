@@ -7,7 +7,7 @@ import type { Attempt, Delivery } from "../../../functions/deliveries/delivery.t
 import { attempt } from "../../support/attempts.ts";
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
 import { useReceiver } from "../../support/receiver.ts";
-import { errorOf, expectNotFound, useScenario } from "../../support/scenario.ts";
+import { errorOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -171,11 +171,6 @@ test("the delivery detail returns no secret and no internal attribute of the row
 });
 
 describe("the delivery detail returns 404", () => {
-  test("for a webhook that the caller cannot see, although the delivery exists", async () => {
-    const delivery = await givenWaiting(scenario.webhook);
-    await expectNotFound(scenario, (webhook) => scenario.api.get(pathOf(delivery, webhook)));
-  });
-
   test("for an unknown id, an id that is not a UUID, and the id of another webhook's delivery", async () => {
     const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
     const { id: foreign } = await givenDelivery(sibling);

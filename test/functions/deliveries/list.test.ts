@@ -10,7 +10,7 @@ import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
 import { expectPages, linkOf, readPages } from "../../support/pages.ts";
-import { expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
+import { invalidFieldsOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 let path: string;
@@ -415,8 +415,4 @@ test("the delivery list returns 400 for an invalid parameter, and names it", asy
       fields: [field],
     });
   }
-});
-
-test("the delivery list returns 404 for a webhook that the caller cannot see", async () => {
-  await expectNotFound(scenario, (webhook) => scenario.api.get(`${webhook}/deliveries`));
 });

@@ -15,7 +15,7 @@ import {
   workCall,
 } from "../../support/deliveries.ts";
 import { useReceiver } from "../../support/receiver.ts";
-import { errorOf, expectNotFound, invalidFieldsOf, newScenario, useScenario } from "../../support/scenario.ts";
+import { errorOf, invalidFieldsOf, newScenario, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -229,9 +229,5 @@ describe("recover rejects", () => {
     const rows = await given("failed", "held");
     expect(invalidFieldsOf(await post(body))).toEqual([field]);
     for (const row of rows) expect(await rowOf(row)).toEqual(row);
-  });
-
-  test("a webhook that the caller cannot see with 404", async () => {
-    await expectNotFound(scenario, (path) => scenario.api.post(`${path}/recover`, { since }));
   });
 });

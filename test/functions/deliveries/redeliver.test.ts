@@ -9,7 +9,7 @@ import { changeWebhook, givenDelivery, givenWaiting, givenWebhook, placesOf, row
 import { eventually } from "../../support/eventually.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { useReceiver } from "../../support/receiver.ts";
-import { errorOf, expectNotFound, useScenario } from "../../support/scenario.ts";
+import { errorOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -276,12 +276,6 @@ test("a redelivery is sent although the circuit is open, and a success closes th
 });
 
 describe("redeliver rejects", () => {
-  test("a webhook that the caller cannot see with 404, and does not change the delivery", async () => {
-    const delivery = await given("failed", 1);
-    await expectNotFound(scenario, (webhook) => scenario.api.post(pathOf(delivery.id, webhook)));
-    expect(await rowOf(delivery)).toEqual(delivery);
-  });
-
   test("an unknown id, an id that is not a UUID, and the id of another webhook's delivery with 404", async () => {
     const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
     const foreign = await givenDelivery(sibling, { status: "failed" });

@@ -5,7 +5,7 @@ import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useReceiver } from "../../support/receiver.ts";
-import { expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
+import { invalidFieldsOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -175,9 +175,5 @@ describe("the test endpoint rejects", () => {
     const { body } = await post({ event: "deploy.failed" });
     const message = "must be an event to which the webhook subscribes: deploy.started, webhook.failing";
     expect(body.error).toMatchObject({ code: "validation_error", details: [{ path: "event", message }] });
-  });
-
-  test("a webhook that the caller cannot see with 404", async () => {
-    await expectNotFound(scenario, (path) => scenario.api.post(`${path}/test`, {}));
   });
 });

@@ -5,6 +5,8 @@ import { json } from "node:stream/consumers";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
+import { createCertification } from "../../../functions/certifications/certification.ts";
+import * as certifications from "../../../functions/certifications/certification-store.ts";
 import type { EndpointRow } from "../../../functions/manifest/endpoints.ts";
 import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import { permissions, workflowPermissions } from "../../../functions/manifest/permissions.ts";
@@ -13,6 +15,8 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { document } from "../../support/api-contract.ts";
 import { changeKey, unknownApiKey } from "../../support/api-keys.ts";
 import { useCiSystem } from "../../support/ci-system.ts";
+import { givenDelivery } from "../../support/deliveries.ts";
+import { newScenario } from "../../support/scenario.ts";
 import { type Response, send, type TestService, useService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
@@ -24,6 +28,7 @@ import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 const openRows = endpointRows.filter(({ access }) => access === "anyone");
 const closedRows = endpointRows.filter(({ access }) => access !== "anyone");
 const rowsOfProjects = endpointRows.filter(({ path }) => path.includes("{project_id}"));
+const rowsOfWebhooks = endpointRows.filter(({ path }) => path.includes("{webhook_id}"));
 const rowsWithParams = endpointRows.filter(({ path }) => path.includes("{"));
 
 const needsSession = ({ access }: EndpointRow) => access === "session" || access === "admin_session";
@@ -389,6 +394,18 @@ test.each(rowsWithParams)("$method $path returns 404 for an id that is not a UUI
       expectError(await call(row, bearer(admin.token), path), 404, "not_found");
     }
   }
+});
+
+test.each(rowsOfWebhooks)("$method $path returns 404 for a webhook that the caller cannot see", async (row) => {
+  const { token, webhook, path, elsewhere } = await newScenario(service, { events: ["deploy.failed"] });
+  const { id } = await givenDelivery(webhook, { status: "failed" });
+  await certifications.insert({ ...createCertification(webhook.id, new Date(), randomBytes(16)), id });
+  const statusOf = async (place: string) => {
+    const { status } = await call(row, bearer(token), row.path.replace(/.*{webhook_id}/, place).replace(/{\w+}/, id));
+    return status;
+  };
+  for (const [title, place] of await elsewhere()) expect([title, await statusOf(place)]).toEqual([title, 404]);
+  expect(await statusOf(path)).toBe(successStatusOf(row));
 });
 
 test.each([

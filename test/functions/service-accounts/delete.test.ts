@@ -1,7 +1,7 @@
 import { DeleteCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { interceptDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
 import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
@@ -92,6 +92,20 @@ test("no key survives that is created at the same time", async () => {
     expect(created.every(({ status }) => status === 201 || status === 404)).toBe(true);
     expect(await everything(accountId)).toEqual([]);
   }
+});
+
+test("the other keys end too when one is deleted meanwhile", async () => {
+  const { admin, path, accountId, createKey } = await newServiceAccount(service);
+  const [first] = [await createKey(), await createKey()];
+  interceptDynamo(async (call, send) => {
+    if (isCall(call, "GetItem", "user-api-keys")) {
+      restoreAws();
+      await admin.api.delete(`${path}/api-keys/${first.id}`);
+    }
+    return send();
+  });
+  expect((await admin.api.delete(path)).status).toBe(204);
+  expect(await everything(accountId)).toEqual([]);
 });
 
 test("the audit log of the project shows the account and its keys", async () => {

@@ -4,7 +4,7 @@ import { attempt } from "../../support/attempts.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeSecrets, findSecrets, givenWaiting } from "../../support/deliveries.ts";
 import { type Received, useReceiver } from "../../support/receiver.ts";
-import { errorOf, expectNotFound, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
+import { errorOf, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
@@ -261,10 +261,6 @@ describe("the expiry of a secret is checked when a delivery is sent", () => {
 });
 
 describe("rejects", () => {
-  test("a webhook that the caller cannot access with 404", async () => {
-    await expectNotFound(scenario, (path) => scenario.api.post(`${path}/rotate-secret`, {}));
-  });
-
   test("a deleted webhook with 404, and stores no secret", async () => {
     await scenario.api.delete(scenario.path);
     expect(errorOf(await post())).toEqual({ status: 404, code: "not_found" });
