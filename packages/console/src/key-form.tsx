@@ -37,7 +37,9 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
   const [choice, setChoice] = useState<Choice>("CI: read");
   const [custom, setCustom] = useState<Permission[]>([...presets["CI: read"]]);
   const [isForAll, setForAll] = useState(false);
-  const [projectIds, setProjectIds] = useState(projects.length === 1 ? projects.map(({ id }) => id) : []);
+  const [picked, setPicked] = useState<string[]>();
+  // The only project is chosen, also when the projects are loaded after the form was opened.
+  const projectIds = picked ?? (projects.length === 1 ? projects.map(({ id }) => id) : []);
   const [lifetime, setLifetime] = useState<Lifetime>("90");
 
   const chosen = choice === "everything" ? undefined : choice === "custom" ? custom : presets[choice];
@@ -103,7 +105,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
               isLegendHidden
               values={projects.map(({ id }) => id)}
               chosen={projectIds}
-              onChange={setProjectIds}
+              onChange={setPicked}
               labelOf={(id) => projects.find((each) => each.id === id)?.name ?? id}
             />
           )}

@@ -868,10 +868,18 @@ test("a new key: warns before one that may do everything and one that never expi
 
 test("a new key is for the only project unless others are chosen, and expires after 90 days", async () => {
   respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  const isOpen = Promise.withResolvers<void>();
+  respond("GET v1/projects", async () => {
+    await isOpen.promise;
+    return json([{ id: projectId, name: "Shop", role: "admin", created_at: at }]);
+  });
   await start("#/keys");
   await shows("No API keys yet");
   await click("New key");
   await enter("Name", "ci");
+  expect(textOf()).toContain("Choose at least one project.");
+  isOpen.resolve();
+  await shows("Shop");
   await click("Create key");
   await shows("Your new API key");
   const { project_ids, expires_at } = sentTo("POST api-keys")[0]?.body ?? {};
