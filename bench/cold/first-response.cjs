@@ -34,4 +34,4 @@ async function main() {
   process.stdout.write(`\n${JSON.stringify({ ...atFirstResponse, loaded, result })}\n`, () => process.exit());
 }
 
-main();
+void main();

@@ -57,7 +57,7 @@ export function consolePages(settings: Pick<LocalSettings, "dataDir" | "isSecret
   return (request, response) => {
     const [path = ""] = (request.url ?? "").split("?");
     if (!isPage(path, request)) return false;
-    respond(path, request)
+    void respond(path, request)
       .catch(errorResponse)
       .then(({ status, headers, body }) => {
         const security = { ...pageHeaders, "Content-Security-Policy": contentSecurityPolicy("") };

@@ -63,7 +63,7 @@ export function useLoaded<Data>(
 
     function tick(): void {
       isDue = document.hidden;
-      if (!isDue) run();
+      if (!isDue) void run();
     }
 
     function resumeWhenVisible(): void {
@@ -72,14 +72,14 @@ export function useLoaded<Data>(
 
     function retry(): void {
       clearTimeout(timer);
-      run();
+      void run();
     }
 
     function retryWhenOnline(): void {
       if (failures > 0) retry();
     }
 
-    run();
+    void run();
     document.addEventListener("visibilitychange", resumeWhenVisible);
     addEventListener("online", retryWhenOnline);
     return () => {

@@ -88,7 +88,7 @@ test("a message of a finished certification sends nothing, and the first results
 
 test("a webhook that got another URL during its certification is not certified", async () => {
   receiver.respondWith((_, response) => {
-    webhooks
+    void webhooks
       .update(webhook.project_id, webhook.id, { url: `${receiver.url}other` }, new Date().toISOString())
       .finally(() => response.writeHead(200).end());
   });

@@ -195,11 +195,11 @@ test("the receivers for Node accept headers as Node's rawHeaders, and null value
 test("wrong options of the client do not compile", () => {
   const wrong = () => {
     // @ts-expect-error the body is parsed
-    client.verifyWebhook({ body: event, headers: sent, secret });
+    void client.verifyWebhook({ body: event, headers: sent, secret });
     // @ts-expect-error there is no secret
-    client.verifyWebhook({ body, headers: sent });
+    void client.verifyWebhook({ body, headers: sent });
     // @ts-expect-error unknown scheme
-    client.verifyWebhook({ body, headers: sent, secret, scheme: "any" });
+    void client.verifyWebhook({ body, headers: sent, secret, scheme: "any" });
   };
   expect(wrong).toBeDefined();
 });
