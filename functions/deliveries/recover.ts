@@ -57,7 +57,7 @@ async function sendAgain(
   range: ScanRange,
   statuses: readonly DeliveryStatus[],
   start: Date,
-): Promise<{ count: number; stoppedAt?: string }> {
+): Promise<{ count: number; stoppedAt?: string | undefined }> {
   const endsAt = start.getTime() + MAX_DURATION_MS;
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
@@ -71,7 +71,7 @@ async function sendAgain(
     readUnits += page.readUnits;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;
     const isAtBound = count > MAX_DELIVERIES - SCANNED_ROWS || isReadUp || Date.now() > endsAt;
-    if (isAtBound && page.lastId !== undefined) return { count, stoppedAt: page.lastId };
+    if (isAtBound) return { count, stoppedAt: page.lastId };
   }
   return { count };
 }

@@ -74,7 +74,7 @@ test.each([
   ["upper case", `svc_${hex.toUpperCase()}`, false],
   ["an upper case prefix", `SVC_${hex}`, false],
   ["one character too few", `svc_${hex.slice(1)}`, false],
-  ["one character too many", `svc_${hex}0`, false],
+  ["one character too many, with their CRC-32", `svc_${"0".repeat(57)}905ea0ef`, false],
   ["a character that is not hex", `svc_${hex.slice(1)}g`, false],
   ["a trailing newline", `svc_${hex}\n`, false],
   ["a leading space", ` svc_${hex}`, false],

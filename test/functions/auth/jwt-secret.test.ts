@@ -128,6 +128,7 @@ test.each([
   for (const seconds of [300, 310, 329.9]) expect(await accepts(first, seconds)).toBe(true);
   await expectFetches(2);
   expect(await accepts(first, 330)).toBe(true);
+  await expectFetches(3);
   for (let tokens = 0; tokens < 10; tokens++) expect(await accepts(third, 330 + tokens)).toBe(false);
   await expectFetches(3);
   expect(logged).toHaveLength(2);

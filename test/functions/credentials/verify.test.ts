@@ -126,6 +126,7 @@ describe("an API key", () => {
     const record = { TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) } };
     const { Item } = await dynamo().send(new GetCommand({ ...record, ConsistentRead: true }));
     expect(Date.parse(Item?.last_used_at)).toBeGreaterThanOrEqual(before);
+    expect(Item).toMatchObject({ last_used_ip: null, last_used_user_agent: null });
     await verify(key);
     expect(calls).toEqual(["GetItemCommand api-keys, consistent"]);
   });

@@ -59,12 +59,17 @@ describe("a row that enters", () => {
     const due = fromNow(75);
     const one = entering(due);
     const [calls, messages] = [watchDynamo(), watchMessages()];
+    interceptSqs(async ({ command }, send) => {
+      calls.push({ command, units: 0 });
+      return send();
+    });
     const [result] = await enter(webhook, [one]);
     expect(calls.map(({ command, units }) => [command, units])).toEqual([
       ["PutItemCommand", 1],
       // The wake-up and its entry in the index.
       ["UpdateItemCommand", 2],
       ["PutItemCommand", 1],
+      ["SendMessageBatchCommand", 0],
     ]);
     expect(result).toMatchObject({
       isWritten: true,

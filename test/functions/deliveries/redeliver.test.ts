@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type http from "node:http";
 import { jest } from "@jest/globals";
+import { change } from "../../../functions/deliveries/change-delivery.ts";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { requestAgain, visitLine } from "../../support/attempts.ts";
@@ -130,11 +131,20 @@ test("redeliver restarts the schedule, which is the trigger of the following att
   ]);
 });
 
-test("redeliver returns 409 for a delivery with 50 attempts and accepts one with 49", async () => {
+test("redeliver returns 409 for a delivery with 50 attempts, also if the last is recorded meanwhile, and accepts one with 49", async () => {
   const delivery = await givenDelivery(scenario.webhook, { attempt_count: 50, status: "failed" });
   const { status, body } = await scenario.api.post(pathOf(delivery.id));
   expect([status, body.error.code]).toEqual([409, "conflict"]);
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 50 });
+  const last = await givenDelivery(scenario.webhook, { attempt_count: 49, status: "failed" });
+  interceptDynamo(async (call, send) => {
+    if (isCall(call, "PutItem", "backlog")) {
+      restoreAws();
+      await change(last, (row) => row && { ...row, attempt_count: 50 });
+    }
+    return send();
+  });
+  expect((await scenario.api.post(pathOf(last.id))).status).toBe(409);
   const { id } = await redeliver(await givenDelivery(scenario.webhook, { attempt_count: 49, status: "failed" }));
   await receiver.waitFor(1);
   expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([id]);

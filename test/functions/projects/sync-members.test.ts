@@ -264,11 +264,14 @@ describe("the order of changes", () => {
 });
 
 describe("two snapshots at the same moment", () => {
-  /** Applies a snapshot, and calls another function when it is about to write its changes. */
-  async function syncAround(members: object[], more: object, other: () => Promise<unknown>): Promise<SyncResult> {
+  const writes = /^TransactWrite/;
+  const looksForOthers = /^Query.*"current-/;
+
+  /** Applies a snapshot, and calls another function when it is about to make this call, by default to write its changes. */
+  async function syncAround(members: object[], more: object, other: () => Promise<unknown>, moment = writes) {
     let isFirst = true;
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "TransactWriteItemsCommand" && isFirst) {
+    interceptDynamo(async ({ command, input }, send) => {
+      if (moment.test(command + JSON.stringify(input)) && isFirst) {
         isFirst = false;
         await other();
       }
@@ -284,7 +287,8 @@ describe("two snapshots at the same moment", () => {
     const member = memberOf(ids[0], { user_id: userId });
     await sync([member], { ...range, version: secondsAgo(60) });
     const earlier = { ...range, version: secondsAgo(30), force: true };
-    const result = await syncAround([], earlier, () => expect(sync([member], range)).rejects.toMatchObject(conflict));
+    const later = () => expect(sync([member], range)).rejects.toMatchObject(conflict);
+    const result = await syncAround([], earlier, later, looksForOthers);
     expect(result).toEqual({ ...none, removed: 1, applied: true });
     expect(await sync([member], range)).toEqual({ ...none, added: 1, applied: true });
     expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
