@@ -142,6 +142,7 @@ test("the page is uploaded with the API's address, and revalidated at every load
   expect(Properties.SourceObjectKeys).toHaveLength(2);
   expect(Properties.SystemMetadata).toEqual({ "cache-control": "no-cache" });
   expect(Properties.Prune).not.toBe(false);
+  expect(Properties.RetainOnDelete).toBe(false);
 });
 
 test("the log of the upload is kept as long as the other logs", () => {

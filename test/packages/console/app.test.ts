@@ -122,6 +122,14 @@ test.each([
   expect(textOf().includes("npm run")).toBe(signInCommand !== undefined);
 });
 
+test("the subject of a token is read from base64url", async () => {
+  const { sessionOf } = await source("session.ts");
+  const sub = "ü?>ÿ".repeat(3);
+  const claims = Buffer.from(JSON.stringify({ sub })).toString("base64url");
+  expect(claims).toMatch(/_.*-|-.*_/);
+  expect(sessionOf(`Bearer e30.${claims}.c2ln`)).toMatchObject({ kind: "jwt", user: sub, expiresAt: undefined });
+});
+
 test("a link that is clicked as soon as the page is shown leads to its screen", async () => {
   await start("");
   render(null, browser.page.body);
