@@ -126,9 +126,8 @@ export async function createGateway(
     }
     respond(request, randomUUID()).then(
       ({ status, headers, body }) =>
-        response
-          .writeHead(status, { ...headers, ...corsHeaders(origin, origins) })
-          .end(request.method === "HEAD" ? "" : body),
+        // Node sends no body to HEAD.
+        response.writeHead(status, { ...headers, ...corsHeaders(origin, origins) }).end(body),
       // The client disconnected while sending.
       () => response.destroy(),
     );

@@ -135,7 +135,7 @@ function readVariable(variable: string): string | undefined {
   const invocation = invocations.getStore();
   const value = environment[variable];
   if (!invocation || !hiddenByFile.get(invocation.file)?.has(variable)) return value;
-  if (value !== undefined) invocation.denial ??= new EnvNotGranted(invocation.file, variable);
+  invocation.denial ??= new EnvNotGranted(invocation.file, variable);
   return undefined;
 }
 

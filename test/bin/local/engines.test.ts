@@ -1,8 +1,11 @@
+import { ChildProcess } from "node:child_process";
+import type { EventEmitter } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
 import {
   CreateQueueCommand,
@@ -12,6 +15,7 @@ import {
   SendMessageCommand,
   SQSClient,
 } from "@aws-sdk/client-sqs";
+import { jest } from "@jest/globals";
 import type { FauxqsServer } from "fauxqs";
 import { type Engine, startDynamo, startSqs } from "../../../bin/local/engines.ts";
 import { createFlush } from "../../../bin/local/queue-durability.ts";
@@ -166,6 +170,24 @@ describe("the SQS engine", () => {
     await expect(starting).rejects.toBeInstanceOf(StartError);
   });
 });
+
+test.each<[string, { prototype: EventEmitter }, (onExit: () => void) => Promise<Engine>]>([
+  ["DynamoDB", ChildProcess, (onExit) => startDynamo(undefined, onExit)],
+  ["SQS", Worker, (onExit) => startSqs(0, undefined, onExit)],
+])(
+  "the %s engine reports that it has ended on its own, and not that it was stopped",
+  async (_, { prototype }, start) => {
+    let ends = 0;
+    const once = jest.spyOn(prototype, "once");
+    const engines = [await start(() => ends++), await start(() => ends++)];
+    const [part] = once.mock.contexts;
+    once.mockRestore();
+    await engines[1]?.stop();
+    expect(ends).toBe(0);
+    await (part instanceof Worker ? part.terminate() : (part as ChildProcess).kill());
+    await eventually(() => expect(ends).toBe(1));
+  },
+);
 
 describe("the SQS engine with a data directory", () => {
   let dataDir: string;

@@ -181,6 +181,8 @@ describe("the gateway's own response", () => {
     const { status, headers, text } = await call("HEAD", "/v1/api-keys");
     expect({ status, allow: headers.allow, text }).toEqual({ status: 405, allow: "POST, GET", text: "" });
     expect(await call("HEAD", "/v1/nothing")).toMatchObject({ status: 404, text: "" });
+    // Not the method of /v1/api-keys/{id}.
+    expect((await call("DELETE", "/v1/api-keys/current")).headers.allow).toBe("GET");
     expect(invoked).toEqual([]);
   });
 

@@ -2,6 +2,7 @@ import { createHash, createHmac, randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { jest } from "@jest/globals";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import { generateSecret } from "../../../functions/webhooks/webhook.ts";
 import { diagnose, type Verdict } from "../../../packages/client/src/verify/diagnose.ts";
@@ -294,11 +295,11 @@ describe("the inputs of a signature", () => {
     });
   });
 
-  test("a body of 64 KB is diagnosed within ten seconds", async () => {
-    const large = JSON.stringify({ ...event, data: { text: "x".repeat(64 * 1024) } });
-    const startedAt = performance.now();
-    expect(codes(await verify(signed(large, oldSecret), large))).toEqual(both("unexplained"));
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  test("a delivery is diagnosed with a bounded number of MACs", async () => {
+    const sign = jest.spyOn(crypto.subtle, "sign");
+    expect(codes(await verify(signed(body, oldSecret)))).toEqual(both("unexplained"));
+    expect(sign.mock.calls.length).toBeLessThan(1_000);
+    sign.mockRestore();
   });
 
   test("no verdict contains a secret or a correct signature", async () => {

@@ -461,10 +461,9 @@ describe("audit", () => {
     );
   });
 
-  test("shows the log of a project to an admin, and rejects a limit that is not valid", async () => {
+  test("shows the log of a project to an admin", async () => {
     const [entry] = json(await audit("--json", "--project", projectId, "--limit", "1"));
     expect(entry).toMatchObject({ action: expect.stringMatching(/^\w+\.\w+$/), actor: expect.anything() });
-    expect((await audit("--limit", "0")).code).toBe(2);
   });
 });
 
@@ -1046,7 +1045,6 @@ test.each<[string[], number, string]>([
   [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
   [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
   [["webhooks", "show", "000"], 2, "000 is not a valid id"],
-  [["webhooks", "show", "0"], 2, "0 is not a valid id"],
   [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
   [["webhooks", "show"], 4, "svc webhooks create"],
   [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
@@ -1075,6 +1073,7 @@ test.each<[string[], number, string]>([
   const rejected = await svcHere(args, { env });
   expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
   expect(rejected.stderr).not.toContain("    at ");
+  if (args.includes("--json")) expect(() => JSON.parse(rejected.stderr)).not.toThrow();
 });
 
 describe("when a request fails", () => {

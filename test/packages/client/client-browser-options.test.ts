@@ -155,21 +155,6 @@ describe("mayRetry", () => {
   });
 });
 
-describe("signal", () => {
-  test("ends a wait for a retry with its reason", async () => {
-    const stop = new AbortController();
-    const { client, methods, waits } = scripted([rateLimited("30"), ok], { signal: stop.signal });
-    const listed = client.listProjects();
-    listed.catch(() => {});
-    await jest.advanceTimersByTimeAsync(0);
-    expect(waits).toEqual([30]);
-    stop.abort(new Error("closed"));
-    await expect(listed).rejects.toThrow("closed");
-    await jest.advanceTimersByTimeAsync(60_000);
-    expect(methods).toHaveLength(1);
-  });
-});
-
 describe("fetch", () => {
   test("keeps the message of a NetworkError that it throws", async () => {
     const offline = new NetworkError("This device is offline.");

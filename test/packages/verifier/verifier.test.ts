@@ -442,14 +442,18 @@ describe("with timers that the test advances", () => {
     expect(link.begun).toBe(11 + 30 + 2);
   });
 
-  test("a closed verifier reads the feed no more, and asks the service each time", async () => {
+  test("a closed verifier reads the feed no more, uses no read that was begun before, and asks the service each time", async () => {
     const { verifier, link, verificationsOf } = givenQuietVerifier();
     await verifier.verify("a");
     await jest.advanceTimersByTimeAsync(2_000);
     await verifier.verify("a");
     expect(await verificationsOf(() => verifier.verify("a"))).toBe(0);
+    const held = Promise.withResolvers<InvokeResponse>();
+    link.read = () => held.promise;
+    await jest.advanceTimersByTimeAsync(2_000);
     const { begun } = link;
     verifier.close();
+    held.resolve(payload({ revocations: [], cursor: "2026-11-22T09:30:00.000Z" }));
     for (let count = 0; count < 2; count++) expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
     await jest.advanceTimersByTimeAsync(600_000);
     expect(link.begun).toBe(begun);
