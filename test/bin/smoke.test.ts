@@ -444,7 +444,10 @@ const faultyStages: [
       ["a key is created with the JWT", "POST /v1/api-keys: data.key is missing or does not have the documented form"],
       ["a receiver with a private address is rejected", "expected 400 validation_error, got 503"],
       ["a webhook is created", "expected 201, got 503"],
-      ["has a request id, which errors repeat in the body", "/api-keys: the 201 response does not have x-request-id"],
+      [
+        "has a request id, which errors repeat in the body",
+        "POST /v1/api-keys: the 400 response does not have x-request-id (nor",
+      ],
     ],
     () => ({
       response(response, request) {

@@ -192,9 +192,12 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
     hanging.respondWith(() => {});
     await sendEvent(after);
     await hanging.waitFor(3);
-    const stoppedAt = performance.now();
+    const errors = () => readFileSync(join(settings.DATA_DIR, "service.log"), "utf8").match(/.*"level":"error".*/g);
+    const [stoppedAt, known] = [performance.now(), errors()];
     expect(await after.end("SIGINT")).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(14_000);
+    // The engines are the last to stop.
+    expect(errors()).toEqual(known);
     socket.destroy();
   });
 

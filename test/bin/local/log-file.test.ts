@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
@@ -24,10 +24,9 @@ withFullDevice.test(
       await eventually(() => expect(reported).toHaveBeenCalledTimes(1));
       expect(reported.mock.calls[0]?.[0]).toBe(`The log ${path} is incomplete: ENOSPC: no space left on device, write`);
       rmSync(path);
-      writeFileSync(path, "before\n");
       await eventually(() => {
         logSink.write("info", { message: "written" });
-        expect(readFileSync(path, "utf8")).toMatch(/^before\n.*"written"/);
+        expect(readFileSync(path, "utf8")).toContain("written");
       });
       expect(reported).toHaveBeenCalledTimes(1);
     } finally {

@@ -66,7 +66,7 @@ test.each([
   },
 );
 
-test("creating them again changes nothing, and another error of the engine is reported", async () => {
+test("creating them again changes nothing", async () => {
   const tables = await createTables(dynamo(), "again-");
   expect(await createTables(dynamo(), "again-")).toEqual(tables);
   expect(tables.DELIVERIES_TABLE).toBe("again-deliveries");
@@ -77,7 +77,6 @@ test("creating them again changes nothing, and another error of the engine is re
   const queues = await createQueues(sqs(), options);
   expect(await createQueues(sqs(), options)).toEqual(queues);
   expect(queues.EVENTS_QUEUE_URL).toMatch(/\/again-deployment-events$/);
-  await expect(createTables(dynamo(), "!")).rejects.toThrow();
   const topics = await createTopics(sns(), "again-");
   expect(await createTopics(sns(), "again-")).toEqual(topics);
   expect(topics).toEqual({ NOTIFICATIONS_TOPIC_ARN: expect.stringMatching(/^arn:aws:sns:.*:again-notifications$/) });

@@ -44,15 +44,6 @@ test("an attempt is awaited for 30 seconds", async () => {
   expect(noted).toContain("No attempt within 30 s.");
 });
 
-test("an attempt that failed keeps its exit code when the next one succeeds", async () => {
-  for (const status of ["failed", "succeeded"]) {
-    const delivery = { status, attempt_count: 1, attempts: [] };
-    const api = { getDelivery: async () => delivery } as unknown as Client;
-    await awaitOutcome(api, webhook, { id: "d-1", attempt_count: 0 } as Delivery, true);
-  }
-  expect(process.exitCode).toBe(1);
-});
-
 test.each([
   ["for 90 seconds", "running", [30, 60, 90]],
   ["until it is unfinished", "unfinished", [30]],

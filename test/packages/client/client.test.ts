@@ -327,11 +327,21 @@ describe("with a stub service", () => {
   const busy: Step = [503, { "Retry-After": "1" }, errorBody("service_unavailable")];
   const limited: Step = [429, { "Retry-After": "1" }, errorBody("rate_limited")];
   const projects: Step = [200, {}, '{"data":[]}'];
+  const place = { projectId: "p", webhookId: "w" };
 
   test("retries a POST after a 429, with the same body", async () => {
     const { client, requests } = await startStub([limited, [201, {}, '{"data":{"id":"1"}}']]);
     expect(await client.createApiKey({ name: "ci" })).toEqual({ id: "1" });
     expect(requests.map(({ body }) => body)).toEqual(['{"name":"ci"}', '{"name":"ci"}']);
+  });
+
+  test("the methods whose body is optional send an empty one, so that the service decides", async () => {
+    const { client, requests } = await startStub(Array(4).fill([202, {}, '{"data":{}}']));
+    await client.rollApiKey("k");
+    await client.rollServiceAccountApiKey({ projectId: "p", serviceAccountId: "a" }, "k");
+    await client.rotateWebhookSecret(place);
+    await client.sendTestDelivery(place);
+    expect(requests.map(({ body }) => body)).toEqual(["{}", "{}", "{}", "{}"]);
   });
 
   test("a 404 for a delete that is retried after a 503 counts as deleted; any other 404 throws", async () => {
@@ -395,7 +405,6 @@ describe("with a stub service", () => {
     await expect(client.listProjects()).rejects.toThrow(`No complete response from ${baseUrl} within 0.1 seconds.`);
   });
 
-  const place = { projectId: "p", webhookId: "w" };
   describe("eachRecovery", () => {
     const since = "2026-11-20T00:00:00Z";
     const result = (count: number, next_cursor: string | null): Step => [

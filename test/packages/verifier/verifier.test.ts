@@ -351,6 +351,18 @@ describe("without the feed", () => {
     expect(await cached(key)).toMatchObject({ valid: true });
   });
 
+  test("a revocation of that time is not in the cache when the feed is back", async () => {
+    const { api, key, path } = await givenKey();
+    const { verifier, link, cached, nextRead } = givenVerifier({ maxStaleSeconds: 4 });
+    await cached(key);
+    link.read = outage;
+    await nextRead();
+    await api.delete(path);
+    link.read = (respond) => respond();
+    await nextRead();
+    expect(await verifier.verify(key)).toEqual(rejected("invalid_api_key"));
+  });
+
   test("a machine that slept does not use its cache before it has read the feed", async () => {
     const { key } = await givenKey();
     const { verifier, link, cached, verificationsOf } = givenVerifier({ maxStaleSeconds: 60 });
@@ -377,6 +389,17 @@ describe("without the feed", () => {
     link.verify = respond;
     await expect(verifier.verify(key)).rejects.toThrow(VerificationUnavailableError);
   });
+});
+
+test("a call that ignores its signal ends with it, after five seconds", async () => {
+  const late = new AbortController();
+  const timeout = jest.spyOn(AbortSignal, "timeout").mockReturnValue(late.signal);
+  const invoke = jest.fn(never);
+  const verified = givenVerifier({ invoke }).verifier.verify("a");
+  late.abort(new Error("late"));
+  await expect(verified).rejects.toThrow("credentials-verify did not respond. Error: late");
+  expect(timeout).toHaveBeenLastCalledWith(5_000);
+  expect(invoke).toHaveBeenLastCalledWith(functions.verifyFunction, expect.anything(), late.signal);
 });
 
 describe("verifications at the same time", () => {
@@ -442,6 +465,21 @@ describe("with timers that the test advances", () => {
     expect(link.begun).toBe(11 + 30 + 2);
   });
 
+  test("a credential that was rejected while the feed could not be read is not accepted from the cache later", async () => {
+    const { verifier, link, verificationsOf } = givenQuietVerifier();
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(2_000);
+    await verifier.verify("a");
+    const { read } = link;
+    link.read = outage;
+    await jest.advanceTimersByTimeAsync(6_000);
+    link.verify = async () => payload({ results: [rejected("invalid_token")] });
+    await verifier.verify("a");
+    link.read = read;
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
+  });
+
   test("a closed verifier reads the feed no more, uses no read that was begun before, and asks the service each time", async () => {
     const { verifier, link, verificationsOf } = givenQuietVerifier();
     await verifier.verify("a");
@@ -454,7 +492,7 @@ describe("with timers that the test advances", () => {
     const { begun } = link;
     verifier.close();
     held.resolve(payload({ revocations: [], cursor: "2026-11-22T09:30:00.000Z" }));
-    for (let count = 0; count < 2; count++) expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
+    for (let count = 0; count < 3; count++) expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
     await jest.advanceTimersByTimeAsync(600_000);
     expect(link.begun).toBe(begun);
   });
