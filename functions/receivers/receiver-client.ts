@@ -300,7 +300,7 @@ function readHead({ statusCode = 0, headers }: http.IncomingMessage, url: URL, a
 
 function headDetail(status: number, headers: http.IncomingHttpHeaders, url: URL, allowed: Cidr[]): string | undefined {
   if (isRedirect(status)) return redirectTarget(headers.location, url, allowed);
-  return status === 401 ? requestedScheme(headers["www-authenticate"]) : undefined;
+  return requestedScheme(headers["www-authenticate"]);
 }
 
 /** Decodes UTF-8, without control characters, to at most `maxBytes` of UTF-8. Invalid bytes become U+FFFD. */
