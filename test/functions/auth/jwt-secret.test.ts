@@ -125,13 +125,14 @@ test.each([
 ])("uses the cached secret while Secrets Manager %s, and retries every 30 seconds", async (_title, error) => {
   expect(await accepts(first)).toBe(true);
   failure = error;
-  for (const seconds of [300, 310, 329.9]) expect(await accepts(first, seconds)).toBe(true);
-  await expectFetches(2);
+  expect(await accepts(third, 60)).toBe(false);
+  for (const seconds of [90, 299, 300, 310, 329.9]) expect(await accepts(first, seconds)).toBe(true);
+  await expectFetches(3);
   expect(await accepts(first, 330)).toBe(true);
-  await expectFetches(3);
+  await expectFetches(4);
   for (let tokens = 0; tokens < 10; tokens++) expect(await accepts(third, 330 + tokens)).toBe(false);
-  await expectFetches(3);
-  expect(logged).toHaveLength(2);
+  await expectFetches(4);
+  expect(logged).toHaveLength(3);
   failure = undefined;
   versions = { AWSCURRENT: second };
   expect([await accepts(second, 361), await accepts(first, 361)]).toEqual([true, false]);

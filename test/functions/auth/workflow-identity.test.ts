@@ -7,6 +7,7 @@ import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-call
 import { AUDIENCE, startCiSystem, useCiSystem } from "../../support/ci-system.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { type Api, send, type TestService, useService } from "../../support/service.ts";
+import { changeItem } from "../../support/stored-items.ts";
 
 /* The token of a CI job as a credential. */
 
@@ -96,12 +97,13 @@ describe("a trusted workflow", () => {
   });
 
   test("sees a project in which it may write with the role admin", async () => {
-    const { as, trust } = await givenTrust();
+    const { as, trust, projectId, admin } = await givenTrust();
     const [project] = (await as().get("/v1/projects")).body.data;
     expect(project.role).toBe("admin");
+    await changeItem("projects", { user_id: admin.userId, project_id: projectId }, { name: "Renamed" });
     await trust();
-    // Its time is that of the first trusted workflow.
-    expect((await as().get("/v1/projects")).body.data).toEqual([project]);
+    // Its time is that of the first trusted workflow, its name that at the time of the last one.
+    expect((await as().get("/v1/projects")).body.data).toEqual([{ ...project, name: "Renamed" }]);
   });
 
   test("is named in the log and in the audit log, with repository, ref and run", async () => {

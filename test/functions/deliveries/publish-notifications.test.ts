@@ -122,11 +122,11 @@ describe("a planned notification", () => {
   const since = "2026-01-01T00:00:00.000Z";
 
   /** Plans the notification of a failing webhook. It is due in the past. */
-  async function givenPlanned() {
+  async function givenPlanned(dueAt = "2026-01-01T00:30:00.000Z") {
     const project = await givenProject(both);
     await changeWebhook(project.webhook, { failing_since: since });
     const failing = { ...project.webhook, failing_since: since };
-    await receiverState.notifyFailing(failing, gone, since, new Date("2026-01-01T00:30:00.000Z"));
+    await receiverState.notifyFailing(failing, gone, since, new Date(dueAt));
     return { ...project, failing };
   }
 
@@ -154,6 +154,13 @@ describe("a planned notification", () => {
     await run();
     expect([await takeMail(), await Promise.all(others.map(rowsOf))]).toEqual([[], [[]]]);
     expect(await notificationsAbout(webhook.id)).toEqual([]);
+  });
+
+  test("that is due at once is published although the webhook has recovered", async () => {
+    const { failing } = await givenPlanned(since);
+    await receiverState.clearFailing(failing);
+    await run();
+    expect(await takeMail()).toMatchObject([{ message: { type: "webhook.failing", timestamp: since } }]);
   });
 });
 

@@ -139,7 +139,7 @@ test.each([
   ["plain http", { JWKS_ISSUER: "http://idp.example.com" }, "http://idp.example.com/.well-known/jwks.json"],
   ["no URL", { JWKS_ISSUER: "idp" }, "idp/.well-known/jwks.json"],
   ["an invalid https URL", { JWKS_ISSUER: "https://idp", JWKS_URI: "https://[" }, "https://["],
-  ["a plain http URI", { JWKS_ISSUER: "https://idp", JWKS_URI: "http://idp/x" }, "http://idp/x"],
+  ["a plain http URI", { JWKS_ISSUER: "https://idp", JWKS_URI: "http://idp/?https://" }, "http://idp/?https://"],
 ])("settings.jwks throws for %s", (_title, environment, uri) => {
   Object.assign(process.env, environment);
   expect(() => settings.jwks()).toThrow(

@@ -34,14 +34,18 @@ test("answers whether there was a membership, and can be repeated", async () => 
   expect(await removeMember({ user_id: "unknown", project_id: randomUUID() })).toEqual({ removed: false });
 });
 
-test("of a member who is added again, the version is kept", async () => {
+test("the version is kept: for 60 days, or if the member is added again", async () => {
   const { userId } = service.user();
   const project_id = await service.project(userId);
-  await removeMember({ user_id: userId, project_id });
-  await service.project(userId, { projectId: project_id });
   const Key = { shard: project_id.slice(-1), member: `${project_id}#${userId}` };
-  const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("memberVersions"), Key }));
-  expect(Item).toEqual({ ...Key, version: expect.any(String) });
+  const get = new GetCommand({ TableName: tableName("memberVersions"), Key });
+  const stored = async () => (await dynamo().send(get)).Item;
+  await removeMember({ user_id: userId, project_id });
+  const { version = "", ...removed } = (await stored()) ?? {};
+  const delete_after = Math.ceil(Date.parse(version) / 1000) + 60 * 86_400;
+  expect(removed).toEqual({ ...Key, removed: true, delete_after });
+  await service.project(userId, { projectId: project_id });
+  expect(await stored()).toEqual({ ...Key, version: expect.any(String) });
 });
 
 test("a write that the SDK sends again, because its response was lost, still answers true", async () => {
