@@ -135,9 +135,8 @@ async function publishAboutKey(row: KeyNotification): Promise<boolean> {
     await publish(toMessage(row, row.data));
     return true;
   }
-  const { user_id, api_key_id, expires_at } = row.data;
-  const apiKey = await apiKeys.find(user_id, api_key_id);
-  if (!apiKey || apiKey.expires_at !== expires_at || isExpired(apiKey, new Date())) return false;
+  const apiKey = await apiKeys.find(row.data.user_id, row.data.api_key_id);
+  if (!apiKey || isExpired(apiKey, new Date())) return false;
   const { name, key_prefix } = apiKey;
   await publish(toMessage(row, { ...row.data, name, key_prefix }));
   return true;

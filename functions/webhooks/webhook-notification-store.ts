@@ -28,15 +28,14 @@ export function disabledNotification(webhook: Webhook, reason: DisabledReason, f
  * is planned after the webhook was read is dropped when it is due.
  */
 export function plannedDeletes(webhook: Webhook): Record<string, TransactItem> {
-  const { project_id, disabled_notified_at, failing_notified_at, failing_since } = webhook;
+  const { project_id, disabled_notified_at, failing_since } = webhook;
   const data = { ...aboutWebhook(webhook, NO_ATTEMPT), reason: "" };
   return {
     ...(disabled_notified_at && {
       disabled: notificationDelete({ type: "webhook.disabled", project_id, data }, new Date(disabled_notified_at)),
     }),
-    ...(failing_since &&
-      failing_notified_at && {
-        failing: notificationDelete({ type: "webhook.failing", project_id, data }, plannedFailingTime(failing_since)),
-      }),
+    ...(failing_since && {
+      failing: notificationDelete({ type: "webhook.failing", project_id, data }, plannedFailingTime(failing_since)),
+    }),
   };
 }
