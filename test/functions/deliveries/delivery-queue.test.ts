@@ -169,7 +169,9 @@ function rejectMessages(text: string): () => number {
   return () => calls;
 }
 
-test("a message that SQS rejects three times is returned to the caller, the others are not", async () => {
+test("a message that SQS rejects three times is logged and returned to the caller, the others are not", async () => {
+  const lines: LoggedLine[] = [];
+  logSink.write = (level, line) => lines.push({ level, ...line });
   const [first, second] = [carriedDelivery(), carriedDelivery()];
   const calls = rejectMessages(second.id);
   expect(await enqueueFirst([first, second])).toEqual([second]);
@@ -184,6 +186,8 @@ test("a message that SQS rejects three times is returned to the caller, the othe
   expect(await enqueue([certify])).toEqual([]);
   rejectMessages(certify.certification_id);
   expect(await enqueue([certify])).toEqual([certify]);
+  const rejected = [second.id, first.id, `certification:${certify.certification_id}`];
+  expect(lines.map(({ delivery_ids }) => delivery_ids)).toEqual(rejected);
 });
 
 test("a batch that fails as a whole is returned to the caller, and the next batch is sent", async () => {
