@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
@@ -156,6 +157,7 @@ test.each<[string[], string]>([
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
   [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],
+  [["deployments", "wait", randomUUID(), "--timeout", "25h"], "--timeout must be 1s to 24h"],
   [["audit", "--limit", "0"], "--limit must be a whole number from 1 to 100."],
   [["deliveries", "list", "--until", "tomorrow"], "--until must be an ISO 8601 time"],
 ])("%j is rejected before a request is made", async (args, message) => {

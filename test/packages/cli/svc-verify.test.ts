@@ -72,11 +72,6 @@ describe("a changed body", () => {
     timestamp: rest.timestamp,
   });
   const lines = '{"a":1,\n"b":2}';
-  test("the bodies of this test are the same JSON with different bytes", () => {
-    expect(JSON.parse(escaped)).toEqual(event);
-    expect(JSON.parse(sorted)).toEqual(event);
-  });
-
   test.each<[string, string, string | Buffer, string]>([
     ["a line break was added", body, `${body}\n`, "newline_added"],
     ["a CR LF was added", body, `${body}\r\n`, "newline_added"],

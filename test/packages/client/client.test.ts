@@ -91,32 +91,13 @@ describe("with the service", () => {
     return { projectId, webhookId: id };
   }
 
-  test("has these methods, each named by an operation or an iteration over one", () => {
-    const methods = [
-      ...["createApiKey", "listApiKeys", "deleteApiKey", "listProjects", "createWebhook", "listWebhooks", "getWebhook"],
-      "getWebhookStats",
-      ...["updateWebhook", "deleteWebhook", "rotateWebhookSecret", "sendTestDelivery", "listDeliveries", "getDelivery"],
-      ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
-      ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
-      ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
-      ...["updateServiceAccountApiKey", "rollServiceAccountApiKey"],
-      ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
-      ...["listEvents", "listAuditEvents", "listProjectAuditEvents", "listProjectDeliveries"],
-      ...["certifyWebhook", "getCertification"],
-    ];
+  test("has a method for each operation, and iterations over lists", () => {
     const iterations = [
-      "eachDelivery",
-      "eachProjectDelivery",
-      "eachRecovery",
-      "eachEvent",
-      "eachAuditEvent",
-      "eachProject",
-      "eachProjectAuditEvent",
-      "followEvents",
+      ...["eachDelivery", "eachProjectDelivery", "eachRecovery", "eachEvent", "eachAuditEvent", "eachProject"],
+      ...["eachProjectAuditEvent", "followEvents"],
     ];
     const ids = operations.map(({ id }) => id);
-    expect(Object.keys(client).sort()).toEqual([...methods, ...iterations].sort());
-    expect(methods.filter((name) => !ids.includes(name))).toEqual([]);
+    expect(Object.keys(client).sort()).toEqual([...ids, ...iterations].sort());
   });
 
   test("creates, updates, rotates and deletes a webhook", async () => {
@@ -273,21 +254,6 @@ describe("with the service", () => {
       const { payload } = await exact.getDelivery({ projectId, webhookId }, items[0]?.id ?? "");
       expect(JSON.stringify(payload)).toContain("9007199254740993");
     });
-  });
-
-  test("wrong arguments do not compile", () => {
-    // Never called: the compiler checks it.
-    const wrong = () => [
-      // @ts-expect-error there is no such event
-      client.createWebhook(projectId, { url: "https://example.com", events: ["deploy.ended"] }),
-      // @ts-expect-error a field is missing
-      client.createApiKey({}),
-      // @ts-expect-error a field is unknown
-      client.updateWebhook({ projectId, webhookId: "" }, { event: [] }),
-      // @ts-expect-error there is no such status
-      client.listDeliveries({ projectId, webhookId: "" }, { status: "done" }),
-    ];
-    expect(wrong).toBeInstanceOf(Function);
   });
 });
 
