@@ -54,6 +54,7 @@ async function listening(args: string[], { withSecret = true, path = "hook" } = 
 
 test("shows each delivery with its verified signatures, and marks a repeated delivery", async () => {
   const { listener, sendTest, webhook } = await listening([]);
+  await sendTest();
   const id = await sendTest();
   const shown = new RegExp(
     `deploy.failed\ndelivery +${id}\nX-Service-Signature {2}✔ valid, secret 2 of 2\nwebhook-signature {4}✔ valid, secret 2 of 2\nresponse +200\n\\{\n {2}"event": "deploy.failed",\n`,

@@ -80,6 +80,7 @@ async function connectHere(env: Record<string, string>, ...options: string[]) {
       input.end();
       const { code, stderr } = await ended;
       expect(code).toBe(0);
+      if (options.includes("--read-only")) expect(stderr).toContain("Not offered: create_webhook: it changes");
       serverErrors += stderr.replaceAll(/^Not offered: .*\n/gm, "");
       transport.onclose?.();
     },
@@ -679,8 +680,8 @@ describe("diagnose", () => {
       /--enable/,
     ],
     [
-      "of a suspended project",
-      { webhook: { ...base, suspended_at: "2026-01-01" }, deliveries: [] },
+      "of a suspended project that is disabled too",
+      { webhook: { ...base, suspended_at: "2026-01-01", enabled: false }, deliveries: [] },
       "suspended",
       /operator/,
       /operator/,

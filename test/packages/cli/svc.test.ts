@@ -904,8 +904,8 @@ describe("deliveries", () => {
   });
 
   test("show prints attempts, hints and payload, and escapes control characters of responses", async () => {
-    // Is looked for in this one first.
-    await newWebhook(["deploy.failed"]);
+    // Is looked for in these first.
+    for (const name of ["a", "b"]) await newWebhook(["deploy.failed"], `${receiver.url}/${name}`);
     const { delivery } = await newDelivery("failed");
     const { stdout } = await svcHere(["deliveries", "show", delivery.id], { env });
     expect(stdout).toMatch(
