@@ -447,6 +447,74 @@ test("a part of the page whose code cannot be loaded says so", async () => {
   await shows("This part of the page could not be loaded.");
 });
 
+const read = ["webhooks:read list and show webhooks", "deliveries:read list and show deliveries"];
+const ciRead = ["projects:read list the projects", ...read, "events:read read the deployment events"];
+const chosenEvents = ["deploy.succeeded", "deploy.failed"];
+test.each([
+  ["New key", "#/keys", { Name: "ci" }, ciRead],
+  ["New webhook", `#/projects/${projectId}`, { URL: "https://example.com" }, chosenEvents],
+  ["Trust a workflow", `#/projects/${projectId}/access`, { "Repository id": "7", "CI system": "gitlab" }, read],
+  ["New service account", `#/projects/${projectId}/access`, { Name: "job" }, []],
+])(
+  "%s: the form can be sent once every required field is set and something is chosen",
+  async (name, address, fields, boxes) => {
+    for (const list of ["webhooks", "service-accounts", "trusted-workflows"]) respond(`GET ${list}`, () => json([]));
+    await start(address);
+    await click(name);
+    const isReady = () =>
+      browser.page.body.all().find((node) => node.getAttribute("type") === "submit" && node.closest("dialog"))
+        ?.disabled === false;
+    for (const [label, value] of Object.entries(fields)) await enter(label, value);
+    if (name === "New key") await enter("Choose permissions", true);
+    for (const [label, value] of Object.entries(fields)) {
+      expect(isReady()).toBe(true);
+      await enter(label, "  ");
+      expect(isReady()).toBe(false);
+      await enter(label, value);
+    }
+    for (const label of boxes) {
+      expect(isReady()).toBe(true);
+      const box = browser.page.body.all().find((node) => node.localName === "label" && textOf(node).startsWith(label));
+      await enter(textOf(box), true);
+    }
+    expect(isReady()).toBe(boxes.length === 0);
+  },
+);
+
+test("a new service account is listed, and its first key is for its project, whatever is chosen", async () => {
+  const account = { id: "a-1", project_id: projectId, name: "job", role: "viewer", created_at: at, created_by: "me" };
+  const accounts: object[] = [];
+  respond("GET trusted-workflows", () => json([]));
+  respond("GET service-accounts", () => json(accounts));
+  respond("POST service-accounts", () => json(accounts[accounts.push(account) - 1], {}, 201));
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  await start(`#/projects/${projectId}/access`);
+  await click("New service account");
+  await enter("Name", "job");
+  await click("Create");
+  await shows("New key for “job”");
+  await until(() => count("tr") === 2);
+  await enter("Name", "ci");
+  await enter("Everything that a project viewer may do", true);
+  await enter("Expires after", "never");
+  await click("Create key");
+  await shows("Your new API key");
+  expect(sentTo("POST api-keys").map(({ body }) => body)).toEqual([{ name: "ci" }]);
+});
+
+test("a new key for everything has neither permissions nor projects", async () => {
+  respond("POST api-keys", () => json({ id: "k-1", name: "all", key: "svc_1" }, {}, 201));
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  await enter("Name", "all");
+  await enter("Everything I may do", true);
+  await enter("Expires after", "never");
+  await click("Create key");
+  await shows("Your new API key");
+  expect(sentTo("POST api-keys").map(({ body }) => body)).toEqual([{ name: "all" }]);
+});
+
 test("a workflow is trusted by the conditions that are set, without spaces", async () => {
   respond("GET service-accounts", () => json([]));
   respond("GET trusted-workflows", () => json([]));
