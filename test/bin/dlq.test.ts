@@ -195,7 +195,6 @@ test.each([
   [["redrive", "deliveries"], "No command named redrive deliveries. Pass list or redrive."],
   [["list", "--queue", "events"], "No queue named events."],
   [["redrive", "--queue"], "queue"],
-  [["list", "--all"], "Unknown option '--all'"],
 ])("%j exits with 2, names the mistake and shows the usage", async (args, message) => {
   const { code, stdout, stderr } = await commandHere("dlq", args, settings);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
