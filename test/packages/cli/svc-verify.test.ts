@@ -224,10 +224,13 @@ describe("a signature that was computed incorrectly", () => {
     expect(codes(await verify(headers))).toEqual({ "X-Service-Signature": [true], "webhook-signature": [false, code] });
   });
 
-  test("is explained by two mistakes when both were made", async () => {
-    const value = `sha256=${mac(part, body).toString("base64")}`;
-    const [verdict] = await verify({ "x-service-signature": value });
-    expect(verdict?.findings.map(({ code }) => code).sort()).toEqual(["wrong_encoding", "wrong_key"]);
+  test.each([
+    ["base64", body, "wrong_encoding"],
+    ["hex", `${body}\n`, "newline_added"],
+  ] as const)("in %s is explained by two mistakes when both were made", async (encoding, given, code) => {
+    const value = `sha256=${mac(part, body).toString(encoding)}`;
+    const [verdict] = await verify({ "x-service-signature": value }, given);
+    expect(verdict?.findings.map((finding) => finding.code).sort()).toEqual([code, "wrong_key"]);
   });
 
   test("is explained when it is the last of the three that a rotation has", async () => {
