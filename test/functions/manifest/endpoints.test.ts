@@ -18,6 +18,7 @@ import { useCiSystem } from "../../support/ci-system.ts";
 import { givenDelivery } from "../../support/deliveries.ts";
 import { newScenario } from "../../support/scenario.ts";
 import { type Response, send, type TestService, useService } from "../../support/service.ts";
+import { newServiceAccount } from "../../support/service-accounts.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
 /*
@@ -29,6 +30,7 @@ const openRows = endpointRows.filter(({ access }) => access === "anyone");
 const closedRows = endpointRows.filter(({ access }) => access !== "anyone");
 const rowsOfProjects = endpointRows.filter(({ path }) => path.includes("{project_id}"));
 const rowsOfWebhooks = endpointRows.filter(({ path }) => path.includes("{webhook_id}"));
+const rowsOfAccounts = endpointRows.filter(({ path }) => path.includes("{service_account_id}"));
 const rowsWithParams = endpointRows.filter(({ path }) => path.includes("{"));
 
 const needsSession = ({ access }: EndpointRow) => access === "session" || access === "admin_session";
@@ -407,6 +409,23 @@ test.each(rowsOfWebhooks)("$method $path returns 404 for a webhook that the call
   for (const [title, place] of await elsewhere()) expect([title, await statusOf(place)]).toEqual([title, 404]);
   expect(await statusOf(path)).toBe(successStatusOf(row));
 });
+
+test.each(rowsOfAccounts)(
+  "$method $path returns 404 for an account of another project, and the key of another owner",
+  async (row) => {
+    const [one, other] = [await newServiceAccount(service), await newServiceAccount(service)];
+    const [own, foreign] = [(await one.createKey()).id, (await other.createKey()).id];
+    const ofUser = (await one.admin.api.post("/v1/api-keys", { name: "own" })).body.data.id;
+    const statusOf = async ({ admin, accounts }: typeof one, key: string) => {
+      const path = row.path.replace(/.*{service_account_id}/, `${accounts}/${one.accountId}`).replace(/{\w+}/, key);
+      return (await call(row, bearer(admin.token), path)).status;
+    };
+    expect(await statusOf(other, own)).toBe(404);
+    const others = row.path.includes("/api-keys/") ? [foreign, ofUser] : [];
+    for (const key of others) expect(await statusOf(one, key)).toBe(404);
+    expect(await statusOf(one, own)).toBe(successStatusOf(row));
+  },
+);
 
 test.each([
   "/",

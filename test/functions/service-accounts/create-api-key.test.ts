@@ -38,10 +38,3 @@ test("its key creates no further credential: no key, no service account", async 
     expect((await as.post(target, body)).body.error.code).toBe("session_required");
   }
 });
-
-test("returns 404 for a service account of another project", async () => {
-  const [one, other] = [await newServiceAccount(service), await newServiceAccount(service)];
-  const path = `${other.accounts}/${one.accountId}/api-keys`;
-  expect((await other.admin.api.post(path, { name: "ci" })).status).toBe(404);
-  expect((await one.admin.api.get(`${one.path}/api-keys`)).body.data).toEqual([]);
-});

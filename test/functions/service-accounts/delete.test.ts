@@ -130,12 +130,6 @@ test("stays when the user who created it leaves the project", async () => {
   expect((await as.get(`/v1/projects/${projectId}/webhooks`)).status).toBe(200);
 });
 
-test("returns 404 for the service account of another project, which stays", async () => {
-  const [one, other] = [await newServiceAccount(service), await newServiceAccount(service)];
-  expect((await other.admin.api.delete(`${other.accounts}/${one.accountId}`)).status).toBe(404);
-  expect((await one.admin.api.get(one.accounts)).body.data).toHaveLength(1);
-});
-
 test("notifies the project of each key that ends with it", async () => {
   const { admin, path, createKey, projectId } = await newServiceAccount(service);
   const key = await createKey();
