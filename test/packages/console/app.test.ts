@@ -383,6 +383,36 @@ test("a key of a service account is deleted by a second click, and then no longe
   await shows("No keys yet");
 });
 
+const newest = deliveryOf(1);
+test.each([
+  [
+    "a webhook that is created",
+    `#/projects/${projectId}`,
+    "webhooks",
+    ["New webhook"],
+    { URL: " https://example.com " },
+    ["Create webhook"],
+  ],
+  ["a key that is created", "#/keys", "api-keys", ["New key"], { Name: "ci" }, ["Create key"]],
+  ["a webhook that is disabled", hash, webhookId, ["Disable"], {}, ["Disable webhook"]],
+  ["a delivery that is redelivered", `${hash}/deliveries/${newest.id}`, newest.id, [], {}, ["Redeliver"]],
+  ["deliveries that are sent again", hash, "deliveries", [], { "Select all shown": true }, ["Resend 1", "Resend 1"]],
+] as const)("%s: what the screen shows is loaded again at once", async (_, address, end, open, fields, send) => {
+  respond("GET webhooks", () => json([]));
+  respond("GET deliveries", () => json([newest]));
+  respond(`GET ${newest.id}`, () => json({ ...newest, payload: {}, attempts: [] }));
+  const created = { ...webhook, id: "w-2", secret: "whsec_1", name: "ci", key: "svc_1" };
+  for (const each of ["POST webhooks", "POST api-keys", "POST redeliver", `PATCH ${webhookId}`])
+    respond(each, () => json(created));
+  await start(address);
+  await until(() => sentTo(`GET ${end}`).length === 1);
+  for (const name of open) await click(name);
+  for (const [label, value] of Object.entries(fields)) await enter(label, value);
+  for (const name of send) await click(name);
+  expect(sentTo(`GET ${end}`)).toHaveLength(2);
+  for (const { body } of sentTo("POST webhooks")) expect(body.url).toBe("https://example.com");
+});
+
 describe("a certification", () => {
   const last_certification = { id: "c-1", finished_at: at, passed: true };
   const certified = { ...webhook, last_certification };
