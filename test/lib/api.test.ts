@@ -194,9 +194,10 @@ test("a change of the authorizer redeploys the API, which would otherwise call t
   expect(deploymentOf(new SynthesizedStack("devGradual"))).not.toBe(deploymentOf(dev));
 });
 
-test("the address of the API has no trailing slash", () => {
+test("the address of the API ends with the name of the stage, without a slash", () => {
   const parts = dev.outputs.ApiUrl.Value["Fn::Join"][1];
-  expect(parts.at(-1)).toEqual({ Ref: only(dev.all("AWS::ApiGateway::Stage")).id });
+  const { id, Properties } = only(dev.all("AWS::ApiGateway::Stage"));
+  expect([parts.at(-1), Properties.StageName]).toEqual([{ Ref: id }, "dev"]);
 });
 
 describe("CORS", () => {
