@@ -145,7 +145,8 @@ test.each([
 
 test("leaked keys are revoked 100 in a request", async () => {
   const keys = Array.from({ length: COUNT }, (_, number) => `svc_${String(number).padStart(64, "0")}`);
-  const { stderr } = await svcHere(["keys", "revoke-leaked"], { env, input: keys.join("\n") });
+  const { stdout, stderr } = await svcHere(["keys", "revoke-leaked", "--json"], { env, input: keys.join("\n") });
+  expect(JSON.parse(stdout)).toEqual({ received: 250 });
   expect(stderr).toMatch(/^Revoked 250 keys: /);
   expect(bodies).toEqual([0, 100, 200].map((from) => ({ credentials: keys.slice(from, from + 100) })));
 });

@@ -121,15 +121,11 @@ test.each([
 
 test.each([
   ["1s", 1],
-  ["90s", 90],
   ["20m", 1_200],
-  ["20min", 1_200],
   ["24h", 86_400],
   ["25h", undefined],
   ["0m", undefined],
   ["20", undefined],
-  ["-1m", undefined],
-  ["1.5h", undefined],
   ["soon", undefined],
 ])("readTimeout converts %s to %s seconds", (text, seconds) => {
   expect(readTimeout(text)).toBe(seconds);

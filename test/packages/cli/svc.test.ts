@@ -1047,7 +1047,6 @@ test.each<[string[], number, string]>([
   [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
   [["webhooks", "show"], 4, "svc webhooks create"],
   [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
-  [["webhooks", "test-filter", "--filter", "=main"], 2, "=main is not a field and a value"],
   [["webhooks", "explode"], 2, "unknown command"],
   [["webhooks"], 2, "Usage: svc webhooks"],
   [["webhoks"], 2, "Did you mean webhooks?"],
