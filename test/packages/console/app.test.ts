@@ -1075,6 +1075,13 @@ test("the search for a deployment shows the one of the address, and a wrong id l
   expect(field()?.value).toBe("");
 });
 
+test("a field for a time shows the local time of the browser", async () => {
+  const { toLocalInput } = await source("filter-bar.tsx");
+  const offset = jest.spyOn(Date.prototype, "getTimezoneOffset").mockReturnValue(-330);
+  expect(toLocalInput(new Date("2026-11-21T20:00:00.000Z"))).toBe("2026-11-22T01:30");
+  offset.mockRestore();
+});
+
 test("the health of a webhook is that of the chosen period, with the attempts that failed", async () => {
   const stats = {
     attempts: 12,
