@@ -64,7 +64,6 @@ export function App({ apiUrl, canSendEvents, signInCommand }: AppProps) {
           check={(candidate) => connectWith(candidate)().listProjects()}
           onSignIn={(accepted) => {
             storeSession(accepted);
-            setEndReason(undefined);
             setSession(accepted);
           }}
         />

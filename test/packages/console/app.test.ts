@@ -1105,8 +1105,8 @@ test("the health of a webhook is that of the chosen period, with the attempts th
   await shows("Covers all 10 deliveries of the last 24 hours.");
   expect(textOf()).toContain("Attempts 12 Succeeded 75 % Failed 3 ");
   await open(`${hash}/health?window=7d`);
-  await shows("Covers all 80 deliveries of the last 7 days.");
-  expect(textOf()).not.toContain("24 hours.");
+  // At once, not at the end of the interval.
+  expect(textOf()).toContain("Covers all 80 deliveries of the last 7 days.");
 });
 
 test("pages of admins show no message until the role is known, and an expired key is marked", async () => {
@@ -1123,7 +1123,7 @@ test("pages of admins show no message until the role is known, and an expired ke
   await shows("Only admins of the project see this page");
   await open("#/keys");
   await shows("ci svc_1");
-  expect(textOf()).toContain("expired");
+  expect(textOf()).toMatch(/ci svc_1.* expired never/);
 });
 
 test("signing in ends the message of the session before, and is sent once", async () => {
