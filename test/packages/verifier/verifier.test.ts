@@ -480,6 +480,31 @@ describe("with timers that the test advances", () => {
     expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
   });
 
+  test("a revocation of a project drops the results of credentials that are limited to it", async () => {
+    const { verifier, link, verificationsOf } = givenQuietVerifier();
+    link.verify = async () => payload({ results: [{ ...valid, project_ids: ["p-1", "p-2"] }] });
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(2_000);
+    await verifier.verify("a");
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(0);
+    link.read = async () => payload({ revocations: [{ project_id: "p-2" }], cursor: new Date().toISOString() });
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
+  });
+
+  test("a verifier that is closed between two reads or before the first one does not read the feed", async () => {
+    const { verifier, link } = givenQuietVerifier();
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(1_000);
+    verifier.close();
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(link.begun).toBe(1);
+    const { verifier: unused, link: ofUnused } = givenQuietVerifier();
+    unused.close();
+    expect(await unused.verify("a")).toMatchObject({ valid: true });
+    expect(ofUnused.begun).toBe(0);
+  });
+
   test("a closed verifier reads the feed no more, uses no read that was begun before, and asks the service each time", async () => {
     const { verifier, link, verificationsOf } = givenQuietVerifier();
     await verifier.verify("a");
