@@ -1,0 +1,329 @@
+import { browser, click, count, elapse, enter, shows, textOf, textsOf, until } from "../../support/browser-page.ts";
+import {
+  at,
+  attempt,
+  deliveryOf,
+  failure,
+  hash,
+  json,
+  projectId,
+  respond,
+  sent,
+  sentTo,
+  start,
+  useConsole,
+  webhook,
+  webhookId,
+} from "../../support/console-app.ts";
+
+/* The console's forms and actions: when they can be sent, what they send, and what they show of errors. */
+
+useConsole();
+
+test("an action runs once at a time", async () => {
+  const sentEvent = Promise.withResolvers<Response>();
+  respond("POST events", () => sentEvent.promise);
+  await start();
+  for (let clicks = 0; clicks < 2; clicks++) await click("Send deployment event");
+  expect(sentTo("POST events")).toHaveLength(1);
+  sentEvent.resolve(json({}));
+  await shows("deploy.succeeded was added to the queue.");
+  await elapse(3_000);
+  sent.length = 0;
+  await until(() => sentTo("GET deliveries").length === 1);
+  await click("Send deployment event");
+  expect(sentTo("POST events")).toHaveLength(1);
+  // The event is not a delivery at once.
+  await elapse(200);
+  expect(sentTo("GET deliveries")).toHaveLength(1);
+  await elapse(100);
+  expect(sentTo("GET deliveries")).toHaveLength(2);
+  // Each message is shown for four seconds, also one that follows another.
+  await elapse(3_000);
+  expect(textOf()).toContain("deploy.succeeded was added to the queue.");
+  await elapse(1_000);
+  expect(textOf()).not.toContain("deploy.succeeded was added to the queue.");
+});
+
+describe("an action that fails", () => {
+  test("ends the session with a 401", async () => {
+    respond(`PATCH ${webhookId}`, () => failure(401, "invalid_api_key", "The API key is not valid."));
+    await start();
+    await click("Disable");
+    await click("Disable webhook");
+    await shows("Your session has ended");
+    expect([...browser.stored]).toEqual([]);
+  });
+
+  test.each([
+    ["a redelivery", ["Redeliver"], "POST redeliver"],
+    ["disabling a webhook", ["Disable", "Disable webhook"], `PATCH ${webhookId}`],
+    ["simulating a deployment", ["Send deployment event"], "POST events"],
+  ])("shows the error of %s, with its request id", async (_, buttons, route) => {
+    const { id } = deliveryOf(1);
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1), payload: {}, attempts: [attempt] }));
+    respond(route, () => failure(409, "conflict", "Not now."));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("Attempt 1");
+    for (const name of buttons) await click(name);
+    await until(() => textsOf("alert").length > 0);
+    expect(textsOf("alert")).toEqual([expect.stringMatching(/^Not now\. conflict .*request r-42$/)]);
+    respond(route, () => json({}, {}, 202));
+    await click(buttons.at(-1) ?? "");
+    expect(textsOf("alert")).toEqual([]);
+  });
+});
+
+test("an error about a field is shown once, at the field, and others in full", async () => {
+  const message = "must start with https://";
+  let path = "url";
+  respond("GET webhooks", () => json([]));
+  respond("POST webhooks", () => {
+    const error = {
+      code: "validation_error",
+      message: `The input is not valid: ${path} ${message}.`,
+      request_id: "r-42",
+    };
+    return new Response(JSON.stringify({ error: { ...error, details: [{ path, message }] } }), { status: 400 });
+  });
+  await start(`#/projects/${projectId}`);
+  await shows("No webhooks yet");
+  await click("New webhook");
+  await enter("URL", "http://example.com/");
+  await click("Create webhook");
+  await shows(message);
+  expect([textOf().split(message).length, textsOf("alert")]).toEqual([2, [expect.stringContaining("that is marked")]]);
+  path = "filter.branch";
+  await click("Create webhook");
+  await until(() => textsOf("alert").length === 1 && textOf().split(message).length === 2);
+  expect(textsOf("alert")).toEqual([expect.stringContaining("that is marked")]);
+  path = "events.0";
+  await click("Create webhook");
+  await shows("validation_error");
+});
+
+test("an action whose dialog was closed leaves the next dialog open", async () => {
+  const isClosed = Promise.withResolvers<void>();
+  respond(`PATCH ${webhookId}`, async () => {
+    await isClosed.promise;
+    return json({ ...webhook, enabled: false });
+  });
+  await start();
+  for (const name of ["Disable", "Disable webhook", "Cancel", "Edit"]) await click(name);
+  isClosed.resolve();
+  await shows("Webhook disabled.");
+  expect(textOf()).toContain("Edit webhook");
+});
+
+const newest = deliveryOf(1);
+test.each([
+  [
+    "a webhook that is created",
+    `#/projects/${projectId}`,
+    "webhooks",
+    ["New webhook"],
+    { URL: " https://example.com " },
+    ["Create webhook"],
+  ],
+  ["a key that is created", "#/keys", "api-keys", ["New key"], { Name: "ci" }, ["Create key"]],
+  ["a webhook that is disabled", hash, webhookId, ["Disable"], {}, ["Disable webhook"]],
+  ["a delivery that is redelivered", `${hash}/deliveries/${newest.id}`, newest.id, [], {}, ["Redeliver"]],
+  ["deliveries that are sent again", hash, "deliveries", [], { "Select all shown": true }, ["Resend 1", "Resend 1"]],
+] as const)("%s: what the screen shows is loaded again at once", async (_, address, end, open, fields, send) => {
+  respond("GET webhooks", () => json([]));
+  respond("GET deliveries", () => json([newest]));
+  respond(`GET ${newest.id}`, () => json({ ...newest, payload: {}, attempts: [] }));
+  const created = { ...webhook, id: "w-2", secret: "whsec_1", name: "ci", key: "svc_1" };
+  for (const each of ["POST webhooks", "POST api-keys", "POST redeliver", `PATCH ${webhookId}`])
+    respond(each, () => json(created));
+  await start(address);
+  await until(() => sentTo(`GET ${end}`).length === 1);
+  for (const name of open) await click(name);
+  for (const [label, value] of Object.entries(fields)) await enter(label, value);
+  for (const name of send) await click(name);
+  expect(sentTo(`GET ${end}`)).toHaveLength(2);
+  const urls = sentTo("POST webhooks").map(({ body }) => body.url);
+  expect(urls).toEqual(end === "webhooks" ? ["https://example.com"] : []);
+});
+
+const read = ["webhooks:read list and show webhooks", "deliveries:read list and show deliveries"];
+const ciRead = ["projects:read list the projects", ...read, "events:read read the deployment events"];
+const chosenEvents = ["deploy.succeeded", "deploy.failed"];
+test.each([
+  ["New key", "#/keys", { Name: "ci" }, ["Choose permissions", ...ciRead]],
+  ["New webhook", `#/projects/${projectId}`, { URL: "https://example.com" }, chosenEvents],
+  ["Trust a workflow", `#/projects/${projectId}/access`, { "Repository id": "7", "CI system": "gitlab" }, read],
+  ["New service account", `#/projects/${projectId}/access`, { Name: "job" }, []],
+])(
+  "%s: the form can be sent once every required field is set and something is chosen",
+  async (name, address, fields, boxes) => {
+    for (const list of ["webhooks", "service-accounts", "trusted-workflows"]) respond(`GET ${list}`, () => json([]));
+    await start(address);
+    await click(name);
+    const isReady = () =>
+      browser.page.body.all().find((node) => node.getAttribute("type") === "submit" && node.closest("dialog"))
+        ?.disabled === false;
+    for (const [label, value] of Object.entries(fields)) await enter(label, value);
+    for (const [label, value] of Object.entries(fields)) {
+      expect(isReady()).toBe(true);
+      await enter(label, "  ");
+      expect(isReady()).toBe(false);
+      await enter(label, value);
+    }
+    for (const label of boxes) {
+      expect(isReady()).toBe(true);
+      const box = browser.page.body.all().find((node) => node.localName === "label" && textOf(node).startsWith(label));
+      await enter(textOf(box), true);
+    }
+    expect(isReady()).toBe(boxes.length === 0);
+  },
+);
+
+test("a name that is removed is sent as null, and events in their order", async () => {
+  respond(`GET ${webhookId}`, () => json({ ...webhook, name: "Chat" }));
+  respond(`PATCH ${webhookId}`, () => json(webhook));
+  await start();
+  await click("Edit");
+  await enter("Name optional", " ");
+  await enter("deploy.started a build has started", true);
+  await click("Save");
+  const events = ["deploy.started", "deploy.failed"];
+  expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ name: null, events }]);
+});
+
+test("a new key: warns before one that may do everything and one that never expires, and offers each permission", async () => {
+  await start("#/keys");
+  await click("New key");
+  await enter("Everything I may do", true);
+  await shows("Who finds this key can do all that you can do");
+  expect(textOf()).not.toContain("All my projects");
+  await enter("Choose permissions", true);
+  await shows("webhooks:write");
+  await shows("audit:read");
+  await enter("Expires after", "never");
+  await shows("The key works until someone revokes it.");
+});
+
+test("a new key is for the only project unless others are chosen, and expires after 90 days", async () => {
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  const isOpen = Promise.withResolvers<void>();
+  respond("GET v1/projects", async () => {
+    await isOpen.promise;
+    return json([{ id: projectId, name: "Shop", role: "admin", created_at: at }]);
+  });
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  await enter("Name", "ci");
+  expect(textOf()).toContain("Choose at least one project.");
+  isOpen.resolve();
+  await shows("Shop");
+  await click("Create key");
+  await shows("Your new API key");
+  const { project_ids, expires_at } = sentTo("POST api-keys")[0]?.body ?? {};
+  expect([project_ids, expires_at.slice(0, 10)]).toEqual([[projectId], "2027-02-19"]);
+});
+
+test("a new key may be for 20 projects, and no more", async () => {
+  const names = Array.from({ length: 21 }, (_, index) => `project ${index}`);
+  respond("GET v1/projects", () => json(names.map((name) => ({ id: name, name, role: "admin", created_at: at }))));
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  for (const name of names.slice(1)) await enter(name, true);
+  expect(textOf()).not.toContain("at most 20 projects");
+  await enter("project 0", true);
+  expect(textOf()).toContain("A key can be limited to at most 20 projects.");
+});
+
+test("a new key may have permissions that the platform adds", async () => {
+  const platform_permissions = [{ name: "registry:push", description: "push images" }];
+  respond("GET current", () => json({ platform_permissions }));
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  await enter("Name", "ci");
+  await enter("Choose permissions", true);
+  await shows("push images");
+  await enter("registry:push push images", true);
+  await enter("All my projects, also later ones", true);
+  await click("Create key");
+  await shows("Your new API key");
+  const find = (name: string) => browser.page.body.all().find(({ localName }) => localName === name);
+  // A secret that was copied from its field is not asked about.
+  find("textarea")?.dispatchEvent(new Event("copy"));
+  await click("Done");
+  expect(count("dialog")).toBe(0);
+  // Not the button of the form, which is gone.
+  expect(textOf(browser.page.activeElement)).toBe("New key");
+  const { permissions } = sentTo("POST api-keys")[0]?.body ?? {};
+  expect(permissions).toEqual(["projects:read", "webhooks:read", "deliveries:read", "events:read", "registry:push"]);
+});
+
+/** Creates a key that never expires. @param choice what it may do @returns what was sent */
+async function createKey(choice: string): Promise<unknown[]> {
+  await enter("Name", "ci");
+  await enter(choice, true);
+  await enter("Expires after", "never");
+  await click("Create key");
+  await shows("Your new API key");
+  return sentTo("POST api-keys").map(({ body }) => body);
+}
+
+test("a new key that may do everything names neither permissions nor projects", async () => {
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  await start("#/keys");
+  await shows("No API keys yet");
+  await click("New key");
+  expect(await createKey("Everything I may do")).toEqual([{ name: "ci" }]);
+});
+
+test("a new service account is listed at once, and its first key names neither permissions nor projects", async () => {
+  const account = { id: "a-1", project_id: projectId, name: "job", role: "viewer", created_at: at, created_by: "me" };
+  const accounts: object[] = [];
+  respond("GET trusted-workflows", () => json([]));
+  respond("GET service-accounts", () => json(accounts));
+  respond("POST service-accounts", () => json(accounts[accounts.push(account) - 1], {}, 201));
+  respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
+  await start(`#/projects/${projectId}/access`);
+  await click("New service account");
+  await enter("Name", "job");
+  await click("Create");
+  await shows("New key for “job”");
+  expect([sentTo("GET service-accounts").length, count("tr")]).toEqual([2, 2]);
+  expect(await createKey("Everything that a project viewer may do")).toEqual([{ name: "ci" }]);
+});
+
+test("a key of a service account is deleted by a second click, and then no longer listed", async () => {
+  let keys = [{ id: "k-1", name: "ci", key_prefix: "svc_1", created_at: at, last_used_at: null }];
+  respond("GET service-accounts", () =>
+    json([{ id: "a-1", project_id: projectId, name: "job", role: "viewer", created_at: at, created_by: "me" }]),
+  );
+  respond("GET trusted-workflows", () => json([]));
+  respond("GET api-keys", () => json(keys));
+  respond("DELETE k-1", () => {
+    keys = [];
+    return new Response(null, { status: 204 });
+  });
+  await start(`#/projects/${projectId}/access`);
+  for (const name of ["Keys job", "Delete ci"]) await click(name);
+  expect(keys).toHaveLength(1);
+  await click("Confirm: delete ci");
+  await shows("No keys yet");
+});
+
+test("a workflow is trusted by the conditions that are set, without spaces", async () => {
+  respond("GET service-accounts", () => json([]));
+  respond("GET trusted-workflows", () => json([]));
+  respond("POST trusted-workflows", () => json({}, {}, 201));
+  await start(`#/projects/${projectId}/access`);
+  await click("Trust a workflow");
+  await enter("Repository id", " 7 ");
+  await enter("Environment optional", " ");
+  await enter("Event optional", " push ");
+  await click("Trust");
+  const permissions = ["webhooks:read", "deliveries:read"];
+  const trusted = { issuer: "github", repository_id: "7", ref: "refs/heads/main", event_name: "push", permissions };
+  expect(sentTo("POST trusted-workflows").map(({ body }) => body)).toEqual([trusted]);
+});

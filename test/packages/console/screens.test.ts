@@ -1,0 +1,554 @@
+import { jest } from "@jest/globals";
+import {
+  browser,
+  click,
+  count,
+  elapse,
+  enter,
+  open,
+  shows,
+  textOf,
+  textsOf,
+  until,
+} from "../../support/browser-page.ts";
+import {
+  at,
+  attempt,
+  deliveryOf,
+  failure,
+  hash,
+  json,
+  now,
+  projectId,
+  respond,
+  sent,
+  sentTo,
+  source,
+  start,
+  useConsole,
+  webhook,
+  webhookId,
+} from "../../support/console-app.ts";
+
+/* What the console's screens of webhooks, deliveries, events and keys show, also page by page. */
+
+useConsole();
+
+test("a list of webhooks has the last success of each", async () => {
+  const health = { ...webhook.health, last_success_at: new Date(now - 120_000).toISOString() };
+  respond("GET webhooks", () =>
+    json([
+      { ...webhook, health },
+      { ...webhook, id: "w-2", events: ["deploy.started", "deploy.succeeded", "deploy.failed"] },
+    ]),
+  );
+  await start(`#/projects/${projectId}`);
+  await shows("2 min ago");
+  expect(textOf()).toContain("deploy.started deploy.succeeded +1 : deploy.failed");
+  expect(textOf().match(/2 min ago|none recently/g)).toEqual(["2 min ago", "none recently"]);
+});
+
+test("a slow webhook without a recent success is not said to fail", async () => {
+  const health = { ...webhook.health, state: "slow", since: new Date(now - 120_000).toISOString() };
+  respond(`GET ${webhookId}`, () => json({ ...webhook, health }));
+  await start();
+  await shows("The receiver has been slow for 2 min .");
+});
+
+test("the statistics of a list of webhooks are loaded four at a time, without one that fails, and for no other view", async () => {
+  const ids = Array.from({ length: 6 }, (_, index) => `w-${index}`);
+  respond("GET webhooks", () => json(ids.map((id) => ({ ...webhook, id }))));
+  const isLoaded = Promise.withResolvers<void>();
+  respond("GET stats", async ({ path }) => {
+    await isLoaded.promise;
+    if (path.includes("w-2")) return failure(500, "internal_error", "No.");
+    return json({ attempts: 1, succeeded: 0, window: "24h", buckets: [] });
+  });
+  await start(`#/projects/${projectId}/deliveries`);
+  await shows("No deliveries yet");
+  expect(sentTo("GET stats")).toEqual([]);
+  await open(`#/projects/${projectId}`);
+  await shows("Last 24 h");
+  expect(sentTo("GET stats")).toHaveLength(4);
+  isLoaded.resolve();
+  await shows("1 of 1 failed");
+  expect([sentTo("GET stats").length, textOf().match(/1 of 1 failed/g)?.length]).toEqual([6, 5]);
+});
+
+test("the health of a webhook is that of the chosen period, with the attempts that failed", async () => {
+  const stats = {
+    attempts: 12,
+    succeeded: 9,
+    success_rate: 0.75,
+    response_ms: null,
+    buckets: [],
+    by_event: [],
+    by_error: [],
+  };
+  respond("GET stats", ({ query }) =>
+    json({
+      ...stats,
+      window: query.window,
+      complete: true,
+      deliveries_read: query.window === "7d" ? 80 : 10,
+      covered_since: at,
+    }),
+  );
+  await start(`${hash}/health`);
+  await shows("Covers all 10 deliveries of the last 24 hours.");
+  expect(textOf()).toContain("Attempts 12 Succeeded 75 % Failed 3 ");
+  await open(`${hash}/health?window=7d`);
+  // At once, not at the end of the interval.
+  expect(textOf()).toContain("Covers all 80 deliveries of the last 7 days.");
+});
+
+describe("a certification", () => {
+  const last_certification = { id: "c-1", finished_at: at, passed: true };
+  const certified = { ...webhook, last_certification };
+  const report = { id: "c-1", webhook_id: webhookId, status: "finished", created_at: at, passed: true };
+
+  test("that finished last is on the webhook and in the list, and its report on the tab without an id", async () => {
+    respond(`GET ${webhookId}`, () => json(certified));
+    respond("GET webhooks", () => json([certified, { ...webhook, id: "w-2" }]));
+    const check = { check: "valid", expected: "2xx", status_code: 204, error_code: null, duration_ms: 3 };
+    respond("GET c-1", () => json({ ...report, checks: [{ ...check, passed: true, hint: null }] }));
+    await start(`${hash}/certification`);
+    await shows("a valid delivery");
+    await elapse(120_000);
+    expect(sentTo("GET c-1")).toHaveLength(1);
+    expect(textOf()).toContain("healthy certified");
+    await open(`#/projects/${projectId}`);
+    await until(() => count("tr") === 3);
+    expect(textOf().match(/certified/g)).toHaveLength(1);
+  });
+
+  test("whose report is no longer kept is not an error", async () => {
+    respond(`GET ${webhookId}`, () =>
+      json({ ...certified, last_certification: { ...last_certification, passed: false } }),
+    );
+    respond("GET c-1", () => failure(404, "not_found", "No certification with this id exists."));
+    await start(`${hash}/certification`);
+    await shows("no longer kept");
+    expect([textOf(), textsOf("alert")]).toEqual([expect.stringContaining("not certified"), []]);
+  });
+});
+
+test("the code to verify is loaded again after a failure, and the result of a check is that of its inputs", async () => {
+  Object.assign(globalThis, { isSecureContext: true });
+  respond("GET receivers.json", () => Promise.reject(new TypeError("Failed to fetch")));
+  await start(`${hash}/verify`);
+  await shows("The files could not be loaded.");
+  respond("GET receivers.json", () => new Response('{"node/verify-webhook.mjs":"code"}'));
+  await open(hash);
+  await open(`${hash}/verify`);
+  await shows("verify-webhook.mjs verifies the signature");
+  await enter("Headers", "X-Service-Signature: sha256=00");
+  await enter("Secret", "whsec_00");
+  for (const change of ["Reject it if it is older than 5 minutes, as a receiver does", "Body"]) {
+    await click("Check");
+    await shows("X-Service-Signature invalid");
+    await enter(change, true);
+    expect(textOf()).not.toContain("X-Service-Signature invalid");
+  }
+});
+
+test("the deliveries of a project without webhooks say that it needs one", async () => {
+  respond("GET webhooks", () => json([]));
+  await start(`#/projects/${projectId}/deliveries`);
+  await shows("Create a webhook first");
+});
+
+describe("deliveries", () => {
+  test.each([
+    ["", "succeeded", 3],
+    ["?status=pending", "pending", 2],
+    ["?event=deploy.failed", "pending", 10],
+  ])("with the filters %j, and a last one that is %s, are reloaded every %i s", async (query, status, seconds) => {
+    respond("GET deliveries", () => json([deliveryOf(2), deliveryOf(1, status)]));
+    await start(`${hash}${query}`);
+    await until(() => count("tr") === 3);
+    sent.length = 0;
+    await elapse(30_000);
+    expect(sentTo("GET deliveries")).toHaveLength(30 / seconds);
+  });
+
+  test("that wait say for what: one that failed for its retry, one that was never sent for its first attempt", async () => {
+    const due = { waiting_for: "schedule", next_attempt_at: new Date(now + 300_000).toISOString() };
+    const last_attempt = { ...attempt, error_code: "timeout" };
+    respond("GET deliveries", () =>
+      json([
+        { ...deliveryOf(4, "pending"), next_attempt_at: at },
+        { ...deliveryOf(3, "pending"), waiting_for: "recovery", next_attempt_at: at },
+        { ...deliveryOf(2, "pending"), ...due },
+        { ...deliveryOf(1, "pending"), ...due, last_attempt },
+      ]),
+    );
+    await start();
+    await until(() => count("tr") === 5);
+    const waits = ["being sent", "probe now", "next in 5 min", "retry in 5 min"];
+    expect(textOf().match(/(?<=deploy.failed 1 · )\S+ \S+( 5 min)?/g)).toEqual(waits);
+  });
+
+  test("are filtered by the end of a period, and cleared fields are no filters", async () => {
+    await start(`${hash}?deployment_id=${projectId}`);
+    const at = "2026-11-21T10:00";
+    await enter("Until", at);
+    const until = new URLSearchParams({ deployment_id: projectId, until: new Date(at).toISOString() });
+    expect(browser.location.hash).toBe(`${hash}?${until}`);
+    await open(browser.location.hash);
+    await enter("Deployment", "");
+    until.delete("deployment_id");
+    expect(browser.location.hash).toBe(`${hash}?${until}`);
+  });
+
+  test.each([
+    ["pending", 1.5],
+    ["succeeded", 10],
+  ])("the detail of one that is %s is reloaded every %d s", async (status, seconds) => {
+    const { id } = deliveryOf(1);
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1, status), payload: {}, attempts: [] }));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("No attempts yet.");
+    sent.length = 0;
+    await elapse(30_000);
+    expect(sentTo(`GET ${id}`)).toHaveLength(30 / seconds);
+  });
+
+  test("an attempt whose request was sent twice is marked, and no other; bars compare with the slowest one", async () => {
+    const { id } = deliveryOf(1);
+    const attempts = [attempt, { ...attempt, number: 2, request_count: 2, duration_ms: 20 }];
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1), payload: {}, attempts }));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("2 requests");
+    expect(textOf().match(/\d requests?\b/g)).toEqual(["2 requests"]);
+    const widths = browser.page.body.all().flatMap((node) => node.getAttribute("width") ?? []);
+    expect(widths.slice(-4)).toEqual(["56", "14", "56", "56"]);
+  });
+
+  test("an attempt that is opened says that the service keeps the responses of the newest three", async () => {
+    const { id } = deliveryOf(1);
+    const attempts = [1, 2, 3, 4].map((number) => ({ ...attempt, number }));
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1), attempt_count: 4, payload: {}, attempts }));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("Attempt 4");
+    for (const details of browser.page.body.all().filter((node) => node.getAttribute("class") === "as-sent")) {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    }
+    await shows("newest three");
+    expect(textOf()).not.toContain("No attempts yet");
+    expect(textOf().match(/Body (empty|not kept)/g)).toEqual(["Body not kept", ...Array(3).fill("Body empty")]);
+  });
+
+  test("of a webhook in shadow mode show the headers of the request, and one button switches it to live", async () => {
+    const { id } = deliveryOf(1);
+    const shadow = { at: new Date().toISOString(), headers: { "webhook-signature": "v1,abc=" } };
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1, "shadowed"), payload: {}, attempts: [], shadow }));
+    respond(`GET ${webhookId}`, () => json({ ...webhook, mode: "shadow" }));
+    respond(`PATCH ${webhookId}`, () => json(webhook));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("webhook-signature: v1,abc=");
+    expect(textOf()).toContain("Shadow mode: deliveries are signed and logged, and not sent.");
+    expect(textOf()).not.toContain("does the receiver accept a delivery?");
+    await click("Go live");
+    await shows("Webhook switched to live.");
+    expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ mode: "live" }]);
+  });
+
+  test("are reloaded as many as are shown, up to 100, and the status filter applies to every page", async () => {
+    const lists: Record<string, ReturnType<typeof deliveryOf>[]> = {
+      // The failed ones are newer: rows of another filter that stay would be shown below them.
+      failed: Array.from({ length: 30 }, (_, index) => deliveryOf(9999 - index, "failed")),
+      "": Array.from({ length: 150 }, (_, index) => deliveryOf(5000 - index)),
+    };
+    respond("GET deliveries", ({ query }) => {
+      const list = lists[query.status ?? ""] ?? [];
+      const from = list.findIndex(({ id }) => id === query.cursor) + 1;
+      // A page after a cursor is larger than requested, so that 100 rows need few clicks.
+      const to = from + (query.cursor === undefined ? Number(query.limit) : 60);
+      const link = `<https://api.test/v1/next?cursor=${list[to - 1]?.id}>; rel="next"`;
+      return json(list.slice(from, to), to < list.length ? { Link: link } : {});
+    });
+    const rows = () => count("tr") - 1;
+    const lastQuery = () => sentTo("GET deliveries").at(-1)?.query;
+    await start();
+    await until(() => rows() === 20);
+    expect(lastQuery()).toEqual({ limit: "20" });
+    await click("Load more");
+    await until(() => rows() === 80);
+    await until(() => lastQuery()?.limit === "80");
+    await click("Load more");
+    await until(() => rows() === 140);
+    await until(() => lastQuery()?.limit === "100");
+    expect(lastQuery()).toEqual({ limit: "100" });
+    expect(rows()).toBe(140);
+    lists[""]?.unshift(deliveryOf(5001));
+    await until(() => rows() === 141);
+    await click("Load more");
+    await until(() => rows() === 151);
+
+    await enter("Status", "failed");
+    await open(browser.location.hash);
+    await until(() => rows() === 20);
+    expect(lastQuery()).toEqual({ status: "failed", limit: "20" });
+    const links = browser.page.body.all().map((node) => node.getAttribute("href"));
+    expect(links).toContain(`${hash}/deliveries/${lists.failed?.[0]?.id}?status=failed`);
+    await click("Load more");
+    await until(() => rows() === 30);
+    const queries = sentTo("GET deliveries").map(({ query }) => query);
+    expect(queries).toContainEqual({ status: "failed", limit: "20", cursor: lists.failed?.[19]?.id });
+    expect(textOf()).not.toMatch(/d301 succeeded/);
+  });
+
+  test("are reloaded in full pages while none of those that were searched match", async () => {
+    const link = '<https://api.test/v1/next?cursor=c>; rel="next"';
+    respond("GET deliveries", () => json([], { Link: link }));
+    await start(`${hash}?status=failed`);
+    await shows("None found so far");
+    await click("Load more");
+    await elapse(5_000);
+    expect(sentTo("GET deliveries").at(-1)?.query).toEqual({ status: "failed", limit: "20" });
+  });
+
+  test("are sent again oldest first, after a 429 later, and one that is rejected is listed", async () => {
+    respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
+    const responses = [
+      failure(429, "rate_limited", "Wait.", { "Retry-After": "1" }),
+      failure(404, "not_found", "There is no such delivery."),
+    ];
+    respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
+    await start();
+    for (const label of [
+      `Select delivery ${deliveryOf(3).id}`,
+      "Select all shown",
+      `Select delivery ${deliveryOf(3).id}`,
+    ]) {
+      await enter(label, true);
+    }
+    await click("Resend 2");
+    await shows("2 deliveries are sent again, oldest first");
+    // A dialog that sent nothing keeps the selection.
+    for (const name of ["Cancel", "Resend 2"]) await click(name);
+    expect(sentTo("POST redeliver")).toEqual([]);
+    await click("Resend 2");
+    await shows("1 of 2 sent again, 1 rejected.");
+    expect(textOf()).toContain(`${deliveryOf(1).id} There is no such delivery.`);
+    const ids = sentTo("POST redeliver").map(({ path }) => path.split("/").at(-2));
+    expect(ids).toEqual([1, 1, 2].map((number) => deliveryOf(number).id));
+    await click("Cancel");
+    expect(count("dialog")).toBe(0);
+    expect(textOf()).not.toContain("Resend");
+  });
+});
+
+test("deliveries that are sent again: a dialog that was closed sends no more, and says how many it sent", async () => {
+  const isClosed = Promise.withResolvers<void>();
+  respond("GET deliveries", () => json([2, 1].map((number) => deliveryOf(number))));
+  respond("POST redeliver", async () => {
+    await isClosed.promise;
+    return json({}, {}, 202);
+  });
+  await start();
+  await enter("Select all shown", true);
+  for (const name of ["Resend 2", "Resend 2", "Cancel", "Recover…"]) await click(name);
+  isClosed.resolve();
+  await shows("1 delivery is sent again.");
+  expect([sentTo("POST redeliver").length, textOf()]).toEqual([1, expect.stringContaining("Recover deliveries")]);
+});
+
+test("deliveries that are sent again: an error of all ends the run, which continues with the others", async () => {
+  respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
+  const responses = [
+    failure(404, "not_found", "There is no such delivery."),
+    failure(409, "project_suspended", "The project is suspended."),
+  ];
+  respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
+  await start();
+  await enter("Select all shown", true);
+  for (const name of ["Resend 3", "Resend 3"]) await click(name);
+  await shows("The project is suspended.");
+  await click("Resend 2");
+  await shows("2 of 3 sent again, 1 rejected.");
+  const ids = sentTo("POST redeliver").map(({ path }) => path.split("/").at(-2));
+  expect(ids).toEqual([1, 2, 2, 3].map((number) => deliveryOf(number).id));
+  await click("Cancel");
+});
+
+describe("a recovery", () => {
+  beforeEach(() => {
+    const statuses = ["failed", "failed", "held", "succeeded"];
+    // Their ids contain the time of their creation.
+    const id = (index: number) =>
+      deliveryOf(0)
+        .id.replace(/^[\w-]{13}/, now.toString(16).padStart(12, "0").replace(/^.{8}/, "$&-"))
+        .replace("d301", `000${index}`);
+    respond("GET deliveries", ({ query }) =>
+      json(query.limit === "100" ? statuses.map((status, index) => ({ ...deliveryOf(0, status), id: id(index) })) : []),
+    );
+  });
+
+  const countFirst = async (recovered: string) => {
+    await click("Recover…");
+    await click("Count");
+    await shows(recovered);
+  };
+
+  test.each([
+    ["Failed and held", undefined, 3],
+    ["Failed", "failed", 2],
+    ["Held", "held", 1],
+  ])("of the last 24 hours with the choice %s sends the status %s", async (choice, status, total) => {
+    respond("POST recover", () => json({ count: 0, complete: true, next_cursor: null }, {}, 202));
+    await start();
+    await countFirst("3 would be sent again: 2 failed, 1 held.");
+    // Another choice needs another count.
+    await enter("Held", true);
+    await enter(choice, true);
+    await click("Count");
+    await click(`Recover ${total}`);
+    await shows("There were no deliveries to recover.");
+    const since = new Date(now - 24 * 3_600_000).toISOString();
+    expect(sentTo("POST recover").map(({ body }) => body)).toEqual([{ since, ...(status && { status }) }]);
+  });
+
+  test("continues call by call until it is complete, and shows the progress", async () => {
+    const lastCall = Promise.withResolvers<void>();
+    respond("POST recover", async () => {
+      const { length } = sentTo("POST recover");
+      if (length < 3) return json({ count: 500, complete: false, next_cursor: `c${length}` }, {}, 202);
+      await lastCall.promise;
+      return json({ count: 3, complete: true, next_cursor: null }, {}, 202);
+    });
+    await start();
+    await countFirst("3 would be sent again");
+    // Another time needs another count.
+    await enter("Created since", "2026-11-21T00:00");
+    await click("Count");
+    await click("Recover 3");
+    await shows("1000 sent again so far.");
+    lastCall.resolve();
+    await shows("1003 deliveries are sent again.");
+    const bodies = sentTo("POST recover").map(({ body }) => body);
+    const first = { since: expect.any(String) };
+    expect(bodies).toEqual([first, { ...first, cursor: "c1" }, { ...first, cursor: "c2" }]);
+  });
+
+  test("counts the newest 2000 deliveries", async () => {
+    const id = `${now.toString(16).padStart(12, "0").replace(/^.{8}/, "$&-")}-7000-8000-00000000d301`;
+    const page = Array(100).fill({ ...deliveryOf(0, "failed"), id });
+    respond("GET deliveries", () => json(page, { Link: '<https://api.test/v1/next?cursor=c>; rel="next"' }));
+    await start();
+    await countFirst("At least 2000 would be sent again");
+  });
+
+  test("whose dialog was closed makes no further call, and shows what was sent", async () => {
+    const isClosed = Promise.withResolvers<void>();
+    respond("POST recover", async () => {
+      await isClosed.promise;
+      const complete = sentTo("POST recover").length > 1;
+      return json({ count: 500, complete, next_cursor: complete ? null : "c1" }, {}, 202);
+    });
+    await start();
+    await countFirst("3 would be sent again");
+    await click("Recover 3");
+    await click("Cancel");
+    isClosed.resolve();
+    await shows("500 deliveries are sent again.");
+    await elapse(5_000);
+    expect(sentTo("POST recover")).toHaveLength(1);
+  });
+});
+
+test("the search for a deployment shows the one of the address, and a wrong id leaves the filter as it is", async () => {
+  const address = `#/projects/${projectId}/deliveries`;
+  respond("GET webhooks", () => json([webhook]));
+  const field = () => browser.page.body.all().find((node) => node.getAttribute("type") === "search");
+  await start(`${address}?deployment_id=${projectId}`);
+  await until(() => field()?.value === projectId);
+  // Until the effects of the first render have run.
+  await elapse(200);
+  await enter("Deployment", "123");
+  await click("Search");
+  expect([browser.location.hash, textsOf("alert")]).toEqual([
+    `${address}?deployment_id=${projectId}`,
+    ["Not a deployment id. Paste the full id."],
+  ]);
+  await open(address);
+  expect(field()?.value).toBe("");
+});
+
+test("a field for a time shows the local time of the browser", async () => {
+  const { toLocalInput } = await source("filter-bar.tsx");
+  const offset = jest.spyOn(Date.prototype, "getTimezoneOffset").mockReturnValue(-330);
+  expect(toLocalInput(new Date("2026-11-21T20:00:00.000Z"))).toBe("2026-11-22T01:30");
+  offset.mockRestore();
+});
+
+test("the events of a project: older ones are added page by page, new ones as they are stored", async () => {
+  const eventOf = (number: number) => {
+    const id = `e-${String(number).padStart(3, "0")}`;
+    const time = new Date(now - number * 1000).toISOString();
+    const received_at = new Date(Date.parse(time) + 57_000 + number * 1000).toISOString();
+    return { id, event: "deploy.started", deployment_id: id, timestamp: time, received_at, payload: {} };
+  };
+  const link = (after: string, rel: string) => `<https://api.test/v1/events?after=${after}>; rel="${rel}"`;
+  const pages: Record<string, [items: number[], link: string]> = {
+    "": [[2], `${link("older", "next")}, ${link("new", "monitor")}`],
+    older: [[], link("oldest", "next")],
+    oldest: [[3], link("last", "next")],
+    last: [[4], ""],
+    new: [[1], link("newer", "next")],
+    newer: [[0], link("newest", "monitor")],
+    newest: [[], link("newest", "monitor")],
+  };
+  respond("GET events", ({ query }) => {
+    const [items, Link] = pages[query.after ?? ""] ?? [[], ""];
+    return json(items.map(eventOf), { Link });
+  });
+  const shown = () => textOf().match(/e-\d{3}/g);
+  await start(`#/projects/${projectId}/events`);
+  await until(() => shown()?.length === 1);
+  // A page without events is no reason to click again, and one with an event is no reason to read on.
+  await click("Load more");
+  expect(shown()).toEqual(expect.arrayContaining(["e-002", "e-003"]));
+  await elapse(6_000);
+  expect(shown()).toEqual(["e-000", "e-001", "e-002", "e-003"]);
+  // The last one was received 60 seconds after its time.
+  expect(textOf()).not.toContain("later");
+  await click("Load more");
+  await until(() => shown()?.includes("e-004") ?? false);
+  expect(textOf()).toContain("received 1 min later");
+  expect(textOf()).not.toContain("Load more");
+  const afters = sentTo("GET events").map(({ query }) => query.after ?? "");
+  expect(new Set(afters)).toEqual(new Set(Object.keys(pages)));
+});
+
+test("older events that arrive after the filter was changed are not shown", async () => {
+  const isChanged = Promise.withResolvers<void>();
+  const eventOf = (id: string, event: string) => ({
+    ...{ id, event, deployment_id: id, timestamp: at, received_at: at, payload: {} },
+  });
+  respond("GET events", async ({ query }) => {
+    if (query.event) return json([eventOf("e-failed", "deploy.failed")]);
+    if (query.after === undefined)
+      return json([eventOf("e-new", "deploy.started")], { Link: '<https://api.test/v1/events?after=old>; rel="next"' });
+    await isChanged.promise;
+    return json([eventOf("e-old", "deploy.started")]);
+  });
+  await start(`#/projects/${projectId}/events`);
+  await shows("e-new");
+  await click("Load more");
+  await open(`#/projects/${projectId}/events?event=deploy.failed`);
+  await shows("e-failed");
+  isChanged.resolve();
+  await elapse(10_000);
+  expect(textOf().match(/e-(old|new|failed)/g)).toEqual(["e-failed"]);
+});
+
+test("a key is marked as expired from the moment on at which it expires", async () => {
+  const key = { id: "k-1", name: "ci", key_prefix: "svc_1", created_at: at, last_used_at: null, expires_at: at };
+  respond("GET api-keys", () => json([key]));
+  await start("#/keys");
+  await shows("ci svc_1");
+  expect(textOf()).toMatch(/ci svc_1.* expired never/);
+});

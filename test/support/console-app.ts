@@ -1,0 +1,119 @@
+import { getEventListeners } from "node:events";
+import { join } from "node:path";
+import { jest } from "@jest/globals";
+import { browser, elapse, shows } from "./browser-page.ts";
+
+/* The console in the page of browser-page.ts, with a clock that stands still. The API is a stub in place of `fetch`. */
+
+interface Sent {
+  method: string;
+  path: string;
+  query: Record<string, string>;
+  // biome-ignore lint/suspicious/noExplicitAny: the shape is what is under test
+  body: any;
+  signal: AbortSignal | undefined;
+}
+type Respond = (request: Sent) => Response | Promise<Response>;
+interface Preact {
+  h(component: unknown, props: object): unknown;
+  render(node: unknown, parent: unknown): void;
+}
+// Not literals, because the modules need the types of a browser, which the tests do not have.
+export const source = (file: string) => import(join(import.meta.dirname, "../../packages/console/src", file));
+const preact: Preact = await import("preact" as string);
+
+let App: unknown;
+/** The requests so far, oldest first. */
+export const sent: Sent[] = [];
+/** By method and end of the path, such as `GET deliveries`. The last row that matches responds. */
+let routes: [route: string, respond: Respond][];
+
+export const now = Date.parse("2026-11-21T12:00:00Z");
+export const at = new Date(now).toISOString();
+export const projectId = "0193a000-0000-7000-8000-00000000d301";
+export const webhookId = "0193b000-0000-7000-8000-00000000d301";
+/** The address of the webhook's screen. */
+export const hash = `#/projects/${projectId}/webhooks/${webhookId}`;
+export const webhook = {
+  ...{ id: webhookId, project_id: projectId, url: "https://example.com/hook", events: ["deploy.failed"] },
+  ...{ created_at: at, enabled: true, disabled_at: null, disabled_reason: null },
+  health: { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null },
+};
+export const deliveryOf = (number: number, status = "succeeded") => ({
+  ...{ id: `0193${String(number).padStart(4, "0")}-0000-7000-8000-00000000d301`, webhook_id: webhookId, status },
+  ...{ event: "deploy.failed", deployment_id: null, test: false, created_at: at, attempt_count: 1 },
+  ...{ waiting_for: null, next_attempt_at: null, last_attempt: null },
+});
+export const attempt = {
+  ...{ number: 1, at, duration_ms: 5, request_count: 1, status_code: 200, error_code: null, hint: null },
+  ...{ response_excerpt: null, trigger: "schedule" },
+};
+
+export const json = (data: unknown, headers = {}, status = 200) =>
+  new Response(JSON.stringify({ data }), { status, headers });
+export const failure = (status: number, code: string, message: string, headers = {}) =>
+  new Response(JSON.stringify({ error: { code, message, request_id: "r-42" } }), { status, headers });
+export const respond = (route: string, response: Respond) => void routes.push([route, response]);
+export const sentTo = (route: string) =>
+  sent.filter(({ method, path }) => {
+    const [expected, end] = route.split(" ");
+    return method === expected && path.endsWith(`/${end}`);
+  });
+
+/** Renders a component in place of the page. */
+export const render = (component: unknown, props = {}) => preact.render(preact.h(component, props), browser.page.body);
+/** Opens the console. */
+export const show = (options: { signInCommand?: string | undefined } = {}) =>
+  render(App, { apiUrl: "https://api.test", canSendEvents: true, ...options });
+/** Closes the console. */
+export const close = () => preact.render(null, browser.page.body);
+
+/** Opens the console with a session that ends after an hour. */
+export async function start(address = hash, expiresInSeconds = 3600): Promise<void> {
+  const part = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url");
+  browser.stored.set("credential", `${part({})}.${part({ sub: "me", exp: now / 1000 + expiresInSeconds })}.c2ln`);
+  browser.location.hash = address;
+  show();
+  await shows("Sign out");
+}
+
+/** Closes the console after each test of the file, and checks that it leaves no listener and no timer. */
+export function useConsole(): void {
+  beforeEach(async () => {
+    jest.useFakeTimers({ doNotFake: ["queueMicrotask", "nextTick", "setImmediate"], now });
+    jest.spyOn(Math, "random").mockReturnValue(0);
+    sent.length = 0;
+    routes = [
+      ["GET v1/projects", () => json([{ id: projectId, name: "Shop", role: "admin", created_at: at }])],
+      ["GET v1/api-keys", () => json([])],
+      [`GET ${webhookId}`, () => json(webhook)],
+      ["GET deliveries", () => json([])],
+    ];
+    jest.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+      const request = input instanceof Request ? input : new Request(new URL(String(input), "https://api.test/"), init);
+      const { pathname: path, searchParams } = new URL(request.url);
+      const text = await request.text();
+      const each: Sent = {
+        ...{ method: request.method, path, query: Object.fromEntries(searchParams), signal: init?.signal ?? undefined },
+        body: text === "" ? undefined : JSON.parse(text),
+      };
+      sent.push(each);
+      const [, response] = routes.findLast(([route]) => sentTo(route).includes(each)) ?? [];
+      return response?.(each) ?? failure(404, "not_found", `No stub for ${each.method} ${path}.`);
+    });
+    ({ App } = await source("app.tsx"));
+  });
+
+  afterEach(async () => {
+    close();
+    // The longest message.
+    await elapse(5_000);
+    const left = ["online", "offline"].flatMap((name) => getEventListeners(browser.window, name));
+    expect([...left, ...getEventListeners(browser.page, "visibilitychange")]).toEqual([]);
+    expect(jest.getTimerCount()).toBe(0);
+    Object.assign(browser, { isOnline: true });
+    browser.page.hidden = false;
+    jest.restoreAllMocks();
+    jest.useRealTimers();
+  });
+}
