@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Suspends a project or one webhook, or ends it: docs/runbook.md#a-customer-floods-us
+# Suspends and resumes a project, or disables and enables one webhook: docs/runbook.md#a-customer-floods-us
 
 usage() {
   cat << 'END'

@@ -4,7 +4,10 @@ import { fields, orRequired, parse, uuid } from "../schema/input.ts";
 import * as suspensions from "../webhooks/suspension-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 
-/** `suspended`: true suspends the project, false ends the suspension. `webhook_id`: only this webhook, which is disabled or enabled. */
+/**
+ * `suspended`: true suspends the project, false ends the suspension. With `webhook_id`: true disables this webhook, false enables
+ * it.
+ */
 export const suspensionInput = fields({
   project_id: uuid,
   webhook_id: z.optional(uuid),

@@ -44,6 +44,7 @@ export async function* eachNewEvent(
         const items = page.items.filter(({ id }) => !seen.has(id));
         for (const { id } of items) seen.add(id);
         for (const id of [...seen].slice(0, Math.max(seen.size - MAX_KNOWN, 0))) seen.delete(id);
+        // Before the events, which may not be yielded to the end.
         cursor = page.cursor;
         yield* items;
       }

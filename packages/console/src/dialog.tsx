@@ -155,11 +155,11 @@ export interface ChangeDialogProps {
 export function useDialog(reload: () => void) {
   const { announce } = useSignedIn();
   const [dialog, setDialog] = useState<ComponentChildren>();
-  /** Changes with each dialog: one that was closed during its action must not close the next one. */
-  const number = useRef(0);
-  const { current: numberBefore } = number;
+  /** The number of the last dialog: one that was closed during its action must not close the next one. */
+  const lastNumber = useRef(0);
+  const ownNumber = lastNumber.current + 1;
   function show(next: ComponentChildren): void {
-    number.current = numberBefore + 1;
+    lastNumber.current = ownNumber;
     setDialog(next);
   }
   const close = () => setDialog(undefined);
@@ -170,7 +170,7 @@ export function useDialog(reload: () => void) {
     /** Says what a dialog did, and closes it if it is still open. */
     done(message: string): void {
       announce(message);
-      if (number.current <= numberBefore + 1) close();
+      if (lastNumber.current <= ownNumber) close();
       reload();
     },
   };
