@@ -121,6 +121,7 @@ test("pages of admins show no message until the role is known", async () => {
     return json([{ id: projectId, name: "Shop", role: "viewer", created_at: at }]);
   });
   await start(`#/projects/${projectId}/access`);
+  await until(() => count("h1") === 1);
   expect(textOf()).not.toContain("Only admins");
   isShown.resolve();
   await shows("Only admins of the project see this page");
