@@ -163,6 +163,43 @@ export function textOf(node = body): string {
   return parts.join("").replaceAll(/\s+/g, " ").trim();
 }
 
+/**
+ * The elements of the page as text: one per line with its attributes and its state, those within a line of text beside each
+ * other. Generated ids are numbered in their order. Handlers of events are not shown.
+ */
+export function outlineOf(node = body): string {
+  const numbers = new Map<string, number>();
+  const numberOf = (id: string) => numbers.get(id) ?? numbers.set(id, numbers.size + 1).size;
+  return linesOf(node)
+    .join("\n")
+    .replaceAll(/\bP\d+-\d+/g, (id) => `#${numberOf(id)}`);
+}
+
+const isInline = ({ localName }: PageNode) =>
+  /^(#text|a|button|code|h\d|input|label|option|path|rect|select|span|strong|t[dh]|time|title)$/.test(localName);
+
+function linesOf(node: PageNode): string[] {
+  const children = node.childNodes.filter(({ localName, data }) => localName !== "#text" || data !== "");
+  if (children.every((child) => child.all().every(isInline)))
+    return [`${tagOf(node)} ${children.map(inlineOf).join("").replaceAll("\n", "⏎")}`.trimEnd()];
+  return [tagOf(node), ...children.flatMap(linesOf).map((line) => `  ${line}`)];
+}
+
+function inlineOf(node: PageNode): string {
+  if (node.localName === "#text") return node.data;
+  return `<${tagOf(node)}>${node.childNodes.map(inlineOf).join("")}</>`;
+}
+
+function tagOf({ localName, id, value, checked, disabled, open, data, attributes }: PageNode): string {
+  if (localName === "#text") return JSON.stringify(data);
+  const state = { id, value, checked, disabled, open };
+  const set = Object.entries(state).flatMap(([name, is]) => (is === true ? name : is ? `${name}=${is}` : []));
+  const given = attributes.map(({ name, value }) =>
+    name === "class" ? `.${value.replaceAll(" ", ".")}` : `${name}=${value}`,
+  );
+  return [localName, ...given, ...set].join(" ").replace(" .", ".");
+}
+
 /** Waits until the page shows a text. */
 export const shows = (text: string) => until(() => textOf().includes(text));
 

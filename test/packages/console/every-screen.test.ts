@@ -1,0 +1,376 @@
+import { jest } from "@jest/globals";
+import { browser, click, elapse, enter, outlineOf, shows } from "../../support/browser-page.ts";
+import {
+  at,
+  attempt,
+  deliveryOf,
+  failure,
+  hash,
+  json,
+  now,
+  projectId,
+  respond,
+  show,
+  start,
+  useConsole,
+  webhook,
+  webhookId,
+} from "../../support/console-app.ts";
+
+/*
+ * What each screen and each dialog shows, element by element, in __snapshots__. A change of the page changes that file: read
+ * the difference, then write it with `--updateSnapshot`. What a click does is tested beside it.
+ */
+
+useConsole();
+
+const ago = (seconds: number) => new Date(now - seconds * 1_000).toISOString();
+const deploymentId = "0193d000-0000-7000-8000-00000000d301";
+const otherProjectId = "0193a000-0000-7000-8000-00000000d302";
+const hint = "The receiver did not respond in time.";
+const failed = { ...attempt, error_code: "timeout", status_code: null, hint, duration_ms: 15_000 };
+const listed = { ...failed, at: ago(60) };
+const unhealthy = { state: "failing", since: ago(3_600), last_success_at: ago(7_200), last_error: failed };
+const certified = { id: "c-1", finished_at: ago(600), passed: true };
+const webhooks = [
+  { ...webhook, name: "Chat", events: ["deploy.started", "deploy.succeeded", "deploy.failed"] },
+  { ...webhook, id: "w-2", health: { ...unhealthy, next_probe_at: null }, last_certification: certified },
+  { ...webhook, id: "w-3", enabled: false, disabled_reason: "gone" },
+  { ...webhook, id: "w-4", mode: "shadow", last_certification: { ...certified, passed: false } },
+  { ...webhook, id: "w-5", suspended_at: ago(60) },
+];
+const bucket = { start: ago(7_200), attempts: 0, succeeded: 0, p50_ms: null, p95_ms: null };
+const stats = {
+  ...{ window: "24h", since: ago(7_200), until: at, bucket_seconds: 3_600, covered_since: ago(7_200) },
+  ...{ deliveries_read: 3, complete: true, attempts: 5, succeeded: 3, success_rate: 0.6 },
+  response_ms: { p50: 120, p95: 15_000 },
+  by_event: [{ event: "deploy.failed", attempts: 5, succeeded: 3 }],
+  by_error: [{ error_code: "timeout", attempts: 2 }],
+  buckets: [bucket, { ...bucket, start: ago(3_600), attempts: 5, succeeded: 3, p50_ms: 120, p95_ms: 15_000 }],
+};
+const later = (seconds: number) => new Date(now + seconds * 1_000).toISOString();
+const deliveries = [
+  { ...deliveryOf(9, "pending"), last_attempt: listed, waiting_for: "schedule", next_attempt_at: later(300) },
+  { ...deliveryOf(8, "pending"), waiting_for: "busy", next_attempt_at: later(5), attempt_count: 0 },
+  { ...deliveryOf(7, "held"), waiting_for: "suspended", deployment_id: deploymentId },
+  { ...deliveryOf(6, "failed"), last_attempt: { ...failed, error_code: "http_status", status_code: 500 } },
+  { ...deliveryOf(5), last_attempt: attempt, test: true, webhook_id: "deleted" },
+];
+const newest = { ...deliveries[0], id: deliveryOf(9).id };
+const check = { check: "valid", expected: "2xx", status_code: 204, error_code: null, duration_ms: 3, hint: null };
+const report = { id: "c-1", webhook_id: webhookId, created_at: ago(60), finished_at: null, passed: null, checks: [] };
+const forged = { check: "forged_signature", expected: "4xx", status_code: null, error_code: "timeout" };
+const checks = [
+  { ...check, passed: true },
+  { ...forged, duration_ms: null, passed: false, hint },
+];
+const events = ["deploy.started", "deploy.succeeded"].map((event, index) => ({
+  ...{ id: `e-${index}`, event, deployment_id: deploymentId, timestamp: ago(600 - index * 60) },
+  ...{ received_at: ago(300 - index * 300), payload: { event, data: { environment: "production" } } },
+}));
+const key = {
+  ...{ id: "k-1", name: "ci", key_prefix: "svc_12345678", created_at: ago(86_400), last_used_at: ago(60) },
+  ...{ last_used_ip: "192.0.2.1", last_used_user_agent: "curl/8", expires_at: later(86_400) },
+};
+const keys = [
+  {
+    ...key,
+    permissions: ["projects:read", "webhooks:read", "deliveries:read", "events:read"],
+    project_ids: [projectId],
+  },
+  { ...key, id: "k-2", name: "old", permissions: ["keys:read"], project_ids: ["p-9"], expires_at: ago(1) },
+  { ...key, id: "k-3", name: "own", expires_at: undefined, last_used_at: null },
+];
+const account = {
+  id: "s-1",
+  project_id: projectId,
+  name: "deploy job",
+  role: "viewer",
+  created_at: at,
+  created_by: "ann",
+};
+const workflow = {
+  ...{ id: "t-1", project_id: projectId, name: "main", issuer: "github", repository_id: "42", created_at: at },
+  ...{ ref: "refs/heads/main", environment: null, job_workflow_ref: null, event_name: null, repository_owner_id: null },
+  permissions: ["webhooks:read", "deliveries:read"],
+};
+const person = { type: "jwt", user_id: "ann", address: "192.0.2.1", user_agent: "curl/8", request_id: "r-1" };
+const audit = [
+  { id: "a-3", at, action: "webhook.updated", actor: person, resource_id: "w", details: { url: 1, events: 2 } },
+  {
+    id: "a-2",
+    at,
+    action: "webhook.disabled",
+    actor: { type: "system" },
+    resource_id: "w",
+    details: { reason: "gone" },
+  },
+  ...["workflow", "platform"].map((type) => ({
+    ...{ id: type, at, action: "webhook.created", resource_id: "w", details: { name: "Chat" } },
+    actor: { type, run_id: "7" },
+  })),
+];
+const page = (items: unknown[]) => json(items, { Link: `<https://api.test/v1/next?cursor=1>; rel="next"` });
+
+beforeEach(() => {
+  const inUtc = function (this: Date, _: unknown, options?: object) {
+    return `${this.toISOString()} ${Object.values(options ?? {})}`;
+  };
+  jest.spyOn(Date.prototype, "toLocaleString").mockImplementation(inUtc);
+  jest.spyOn(Date.prototype, "getTimezoneOffset").mockReturnValue(0);
+  jest.spyOn(Number.prototype, "toLocaleString").mockImplementation(function (this: number) {
+    return String(this);
+  });
+  const projects = [
+    { id: projectId, name: "Shop", role: "admin", created_at: ago(86_400) },
+    { id: otherProjectId, name: "Library", role: "viewer", created_at: ago(60) },
+  ];
+  respond("GET v1/projects", () => json(projects));
+  respond("GET webhooks", () => json(webhooks));
+  respond("GET stats", ({ query }) => json({ ...stats, ...query }));
+  respond("GET deliveries", () => page(deliveries));
+  respond(`GET ${newest.id}`, () =>
+    json({
+      ...newest,
+      payload: { event: "deploy.failed" },
+      attempt_count: 2,
+      attempts: [failed, { ...attempt, number: 2, request_count: 2 }],
+    }),
+  );
+  respond("GET c-1", () => json({ ...report, status: "running" }));
+  respond("GET events", () => page(events));
+  respond("GET api-keys", () => json(keys));
+  respond("GET service-accounts", () => json([account]));
+  respond("GET trusted-workflows", () => json([workflow, { ...workflow, id: "t-2", name: null }]));
+  respond("GET audit-events", () => page(audit));
+  respond("GET receivers.json", () => Response.json({ "node/verify-webhook.mjs": "code", "node/express.mjs": "code" }));
+});
+
+interface Screen {
+  address: string;
+  /** The responses that differ from those above. */
+  responses?: [route: string, data: object | (() => Response)][];
+  /** The label of the part that differs from the other screens. Absent = the whole screen. */
+  part?: string;
+  /** Opens a dialog or a part of the screen. */
+  steps?: () => Promise<void>;
+}
+const project = `#/projects/${projectId}`;
+const withWebhook = (changes: object): Screen["responses"] => [
+  [`GET ${webhookId}`, { ...webhook, ...changes }],
+  ["GET deliveries", []],
+];
+const withDelivery = (changes: object): Screen["responses"] => [
+  [`GET ${newest.id}`, { ...newest, payload: {}, attempts: [], ...changes }],
+];
+const withReport = (changes: object): Screen["responses"] => [["GET c-1", { ...report, ...changes }]];
+const detail = `${hash}/deliveries/${newest.id}`;
+const certification = `${hash}/certification?id=c-1`;
+/** The title of the page and what it shows. The end that all ids have in common is left out. */
+const seen = (node: Parameters<typeof outlineOf>[0] | null) =>
+  `${browser.page.title}\n${outlineOf(node ?? undefined)}`.replaceAll("-0000-7000-8000-00000000d301", "");
+const clicks =
+  (...names: string[]) =>
+  async () => {
+    for (const name of names) await click(name);
+  };
+
+const screens: Record<string, Screen> = {
+  projects: { address: "#/projects" },
+  "no projects": { address: "#/projects", responses: [["GET v1/projects", []]] },
+  "webhooks of a project": { address: project },
+  "no webhooks": { address: project, responses: [["GET webhooks", []]] },
+  "a project that is not of the user": {
+    address: `#/projects/${webhookId}`,
+    responses: [["GET webhooks", () => failure(404, "not_found", "No project with this id exists.")]],
+  },
+  "webhooks of a project, for a viewer": { address: `#/projects/${otherProjectId}` },
+  "deliveries of a project": { address: `${project}/deliveries` },
+  "deliveries of a project, for a viewer": { address: `#/projects/${otherProjectId}/deliveries` },
+  "events of a project": { address: `${project}/events` },
+  "no events that match": { address: `${project}/events?event=deploy.failed`, responses: [["GET events", []]] },
+  "access to a project": { address: `${project}/access` },
+  "audit of a project": { address: `${project}/audit` },
+  "audit of a project, for a viewer": { address: `#/projects/${otherProjectId}/audit` },
+  "a new webhook": { address: project, steps: clicks("New webhook") },
+  "a webhook": { address: hash, responses: withWebhook({ name: "Chat", last_certification: certified }) },
+  "a webhook, for a viewer": { address: hash.replace(projectId, otherProjectId) },
+  "a webhook with a filter": {
+    address: `${hash}/certification`,
+    responses: withWebhook({ filter: { environment: ["production"] } }),
+  },
+  "a webhook that fails": {
+    address: `${hash}/certification`,
+    responses: withWebhook({ health: { ...unhealthy, state: "probing", next_probe_at: later(60) } }),
+  },
+  "a webhook that was disabled": {
+    address: hash,
+    responses: withWebhook({ enabled: false, disabled_at: ago(60), disabled_reason: "failing" }),
+  },
+  "a webhook of a suspended project": { address: hash, responses: withWebhook({ suspended_at: ago(60) }) },
+  "a webhook in shadow mode": { address: hash, responses: withWebhook({ mode: "shadow" }) },
+  "a webhook that does not exist": {
+    address: hash,
+    responses: [[`GET ${webhookId}`, () => failure(404, "not_found", "No webhook with this id exists.")]],
+  },
+  "no deliveries that match": {
+    address: `${hash}?status=failed&error_code=timeout&since=${ago(60)}`,
+    responses: [["GET deliveries", []]],
+  },
+  "chosen deliveries": {
+    address: hash,
+    steps: async () => {
+      await enter(`Select delivery ${newest.id}`, true);
+      await click("Resend 1");
+    },
+  },
+  "health of a webhook": {
+    address: `${hash}/health`,
+    part: "Health",
+    responses: withWebhook({ health: { ...unhealthy, next_probe_at: later(60) } }),
+  },
+  "health of a webhook without deliveries": {
+    address: `${hash}/health?window=7d`,
+    part: "Health",
+    responses: [
+      [
+        "GET stats",
+        {
+          ...{ ...stats, window: "7d", deliveries_read: 0, attempts: 0, succeeded: 0, success_rate: null },
+          ...{ response_ms: null, by_event: [], by_error: [], buckets: [bucket] },
+        },
+      ],
+    ],
+  },
+  "health of the newest deliveries only": {
+    address: `${hash}/health`,
+    part: "Health",
+    responses: [["GET stats", { ...stats, complete: false }]],
+  },
+  "a webhook without a certification": { address: `${hash}/certification`, part: "Certification" },
+  "a webhook without a certification, for a viewer": {
+    address: `${hash.replace(projectId, otherProjectId)}/certification`,
+    part: "Certification",
+  },
+  "a certification that runs": { address: certification, part: "Certification" },
+  "a certification that was passed": {
+    address: certification,
+    part: "Certification",
+    responses: withReport({ status: "finished", passed: true, checks: [checks[0]] }),
+  },
+  "a certification that was not passed": {
+    address: certification,
+    part: "Certification",
+    responses: withReport({ status: "finished", passed: false, checks }),
+  },
+  "a certification that was not finished": {
+    address: certification,
+    part: "Certification",
+    responses: withReport({ status: "unfinished" }),
+  },
+  "code to verify": { address: `${hash}/verify`, part: "Verify" },
+  "a delivery that waits for its retry": { address: detail, part: "Delivery" },
+  "a delivery, for a viewer": { address: detail.replace(projectId, otherProjectId), part: "Delivery" },
+  "an attempt as it was sent": {
+    address: detail,
+    part: "Delivery",
+    steps: async () => {
+      const [opened] = browser.page.body.all().filter((node) => node.getAttribute("class") === "as-sent");
+      Object.assign(opened ?? {}, { open: true });
+      opened?.dispatchEvent(new Event("toggle"));
+    },
+  },
+  "a delivery that is being sent": {
+    address: detail,
+    part: "Delivery",
+    responses: withDelivery({ waiting_for: null, next_attempt_at: at }),
+  },
+  "a delivery that waits for a sender": {
+    address: detail,
+    part: "Delivery",
+    responses: withDelivery({ waiting_for: "busy", deployment_id: deploymentId, test: true }),
+  },
+  "a delivery in shadow mode": {
+    address: detail,
+    part: "Delivery",
+    responses: withDelivery({
+      ...{ status: "shadowed", waiting_for: null, next_attempt_at: null, last_attempt: null },
+      shadow: { at: ago(60), headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } },
+    }),
+  },
+  "API keys": { address: "#/keys" },
+  "no API keys": { address: "#/keys", responses: [["GET api-keys", []]] },
+  "audit of the user": { address: "#/audit" },
+  "nothing in the audit": { address: "#/audit", responses: [["GET audit-events", []]] },
+  "an unknown page": { address: "#/elsewhere" },
+  "a new API key": { address: "#/keys", steps: clicks("New key") },
+  "a new API key with chosen permissions": {
+    address: "#/keys",
+    steps: async () => {
+      await click("New key");
+      await enter("Choose permissions", true);
+      await enter("All my projects, also later ones", true);
+    },
+  },
+  "a new API key without limits": {
+    address: "#/keys",
+    steps: async () => {
+      await click("New key");
+      await enter("Everything I may do", true);
+      await enter("Expires after", "never");
+    },
+  },
+  "a key is renamed": { address: "#/keys", steps: clicks("Rename ci") },
+  "a key is rolled": { address: "#/keys", steps: clicks("Roll ci") },
+  "a key is revoked": { address: "#/keys", steps: clicks("Revoke ci") },
+  "a new service account": { address: `${project}/access`, steps: clicks("New service account") },
+  "keys of a service account": { address: `${project}/access`, steps: clicks("Keys deploy job") },
+  "a new key of a service account": { address: `${project}/access`, steps: clicks("Keys deploy job", "New key") },
+  "a service account is deleted": { address: `${project}/access`, steps: clicks("Delete deploy job") },
+  "a workflow is trusted": { address: `${project}/access`, steps: clicks("Trust a workflow") },
+  "a trusted workflow is deleted": { address: `${project}/access`, steps: clicks("Delete main") },
+  "a webhook is edited": {
+    address: hash,
+    responses: withWebhook({ name: "Chat", filter: { a: ["b"] } }),
+    steps: clicks("Edit"),
+  },
+  "a secret is rotated": { address: hash, steps: clicks("Rotate secret") },
+  "a test delivery": { address: hash, steps: clicks("Send test") },
+  "a webhook is disabled": { address: hash, steps: clicks("Disable") },
+  "a webhook is deleted": { address: hash, steps: clicks("Delete") },
+  "deliveries are recovered": { address: hash, steps: clicks("Recover…") },
+  "deliveries are counted before they are recovered": { address: hash, steps: clicks("Recover…", "Count") },
+  "a certification is requested": { address: `${hash}/certification`, steps: clicks("Certify…") },
+};
+
+const labelled = (label: string) =>
+  browser.page.body.all().find((node) => node.getAttribute("aria-label") === label && node.localName === "section");
+
+test.each(Object.entries(screens))("%s", async (_, { address, responses = [], part, steps }) => {
+  for (const [route, data] of responses) respond(route, typeof data === "function" ? () => data() : () => json(data));
+  await start(address);
+  await elapse(1_000);
+  await steps?.();
+  await elapse(100);
+  const shown = part ? labelled(part) : browser.page.getElementById("main");
+  expect(seen(browser.page.querySelector("dialog[open]") ?? shown)).toMatchSnapshot();
+});
+
+test("the page around a screen, which counts down the end of the session and says that the device is offline", async () => {
+  browser.isOnline = false;
+  await start("#/elsewhere", 100);
+  expect(seen(browser.page.body)).toMatchSnapshot();
+});
+
+test("the page around a screen, with an API key", async () => {
+  browser.stored.set("credential", `svc_${"0".repeat(64)}`);
+  show();
+  await shows("Sign out");
+  expect(seen(browser.page.body)).toMatchSnapshot();
+});
+
+test("the sign-in page of a local run", () => {
+  browser.stored.clear();
+  show({ signInCommand: "npm run open" });
+  expect(seen(browser.page.body)).toMatchSnapshot();
+});
