@@ -12,7 +12,6 @@ import {
 } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
-import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
@@ -815,29 +814,14 @@ inChromium.describe("the console in Chromium", () => {
     });
   });
 
-  describe("roles", () => {
-    type Role = "admin" | "viewer";
-
-    const adminActions = ["Send test", "Disable", "Edit", "Rotate secret", "Delete"];
-    const simulation = ["Simulate a deployment", "Send deployment event"];
-    const code = ["Node", "Python", "Go", "Ruby", "PHP", "Shell", "Copy code"];
-    const files = ["verify-webhook", "express", "fastify", "inbox", "lambda", "next"].map((name) => `Copy ${name}.mjs`);
-    const age = "Reject it if it is older than 5 minutes, as a receiver does";
-    const verification = [...code, ...files, "Headers", "Body", "Secret", age, "Check"];
-    const search = ["Event", "Deployment", "Search"];
-    const filters = ["Status", ...search, "Error", "Since", "Until"];
-    const selection = ["Select all shown"];
-    const copies = ["Copy delivery id", "Copy deployment id", "Copy as curl", "Copy payload"];
-
+  describe("every screen", () => {
     interface Screen {
       hash: string;
-      /** For an admin. */
       title: string;
       /** Visible once the screen has loaded. */
       shows: string;
-      /** Every control in the main part, by role. */
-      admin?: string[];
-      viewer?: string[];
+      /** Buttons that open a dialog. */
+      opens?: string[];
     }
     const screens: Record<string, Screen> = {
       projects: { hash: "#/projects", title: "Projects", shows: "Your role" },
@@ -845,175 +829,58 @@ inChromium.describe("the console in Chromium", () => {
         hash: "#/keys",
         title: "API keys",
         shows: "Last used",
-        admin: ["New key", "Rename own", "Roll own", "Revoke own"],
-        viewer: ["New key", "Rename own", "Roll own", "Revoke own"],
+        opens: ["New key", "Rename own", "Roll own", "Revoke own"],
       },
       audit: { hash: "#/audit", title: "Audit", shows: "created the API key “own”" },
       "the access to a project": {
         hash: "PROJECT/access",
         title: "Access · Shop",
         shows: "Projects",
-        admin: ["New service account", "Keys deploy job", "Delete deploy job", "Trust a workflow", "Delete main"],
+        opens: ["New service account", "Keys deploy job", "Delete deploy job", "Trust a workflow", "Delete main"],
       },
       "the audit of a project": { hash: "PROJECT/audit", title: "Audit · Shop", shows: "Projects" },
-      "a project": { hash: "PROJECT", title: "Shop", shows: "Last 24 h", admin: ["New webhook", ...simulation] },
-      "an empty project": {
-        hash: "EMPTY",
-        title: "Empty",
-        shows: "No webhooks yet",
-        admin: ["New webhook", ...simulation],
-      },
-      "the deliveries of a project": {
-        hash: "PROJECT/deliveries",
-        title: "Deliveries · Shop",
-        shows: "Attempts",
-        admin: ["New webhook", ...simulation, ...filters, ...selection, "Select delivery", "Load more"],
-        viewer: [...filters, "Load more"],
-      },
+      "a project": { hash: "PROJECT", title: "Shop", shows: "Last 24 h", opens: ["New webhook"] },
+      "an empty project": { hash: "EMPTY", title: "Empty", shows: "No webhooks yet" },
+      "the deliveries of a project": { hash: "PROJECT/deliveries", title: "Deliveries · Shop", shows: "Attempts" },
       "the events of a project": {
         hash: "PROJECT/events",
         title: "Events · Shop",
         shows: "No deployments in the last 30 days",
-        admin: ["New webhook", ...simulation, ...search],
-        viewer: search,
       },
       "a webhook": {
         hash: "PROJECT/webhooks/ENABLED",
         title: "RECEIVER",
         shows: "Attempts",
-        admin: [...adminActions, ...simulation, ...filters, ...selection, "Recover…", "Select delivery", "Load more"],
-        viewer: [...filters, "Load more"],
+        opens: ["Edit", "Rotate secret", "Send test", "Disable", "Delete", "Recover…"],
       },
       "a webhook's health": {
         hash: "PROJECT/webhooks/ENABLED/health",
         title: "Health · RECEIVER",
         shows: "Covers all",
-        admin: adminActions,
       },
       "a webhook's certification": {
         hash: "PROJECT/webhooks/ENABLED/certification",
         title: "Certification · RECEIVER",
         shows: "Checks that the receiver verifies signatures",
-        admin: [...adminActions, "Certify…"],
+        opens: ["Certify…"],
       },
       "a disabled webhook": {
         hash: "PROJECT/webhooks/DISABLED",
         title: "https://example.com/x",
         shows: "No deliveries yet",
-        admin: adminActions.map((name) => (name === "Disable" ? "Enable" : name)).concat(simulation, filters),
-        viewer: filters,
       },
       "verification code": {
         hash: "PROJECT/webhooks/ENABLED/verify",
         title: "Verify · RECEIVER",
         shows: "express.mjs",
-        admin: [...adminActions, ...verification],
-        viewer: verification,
       },
       "a delivery": {
         hash: "PROJECT/webhooks/ENABLED/deliveries/DELIVERY",
         title: "deploy.started · RECEIVER",
         shows: "Attempt 1",
-        admin: [
-          ...adminActions,
-          ...simulation,
-          ...filters,
-          ...selection,
-          "Recover…",
-          "Select delivery",
-          "Load more",
-          "Redeliver",
-          ...copies,
-        ],
-        viewer: [...filters, "Load more", ...copies],
       },
       "an unknown page": { hash: "#/unknown", title: "Page not found", shows: "Page not found" },
     };
-    const checkboxes = (checked: readonly string[]) =>
-      webhookEventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
-    const keyForm = [
-      ...["Name", "[x] CI: read", "CI: manage webhooks", "Choose permissions", "Everything I may do"],
-      ...[
-        "[x] Only these",
-        "All my projects, also later ones",
-        "Empty",
-        "Shop",
-        "Expires after",
-        "Cancel",
-        "Create key",
-      ],
-    ];
-    /** Every dialog that a button opens: its screen and its controls. */
-    const dialogs: { screen: keyof typeof screens; button: string; controls: string[] }[] = [
-      { screen: "API keys", button: "New key", controls: keyForm },
-      { screen: "API keys", button: "Rename own", controls: ["Name", "Cancel", "Rename"] },
-      {
-        screen: "API keys",
-        button: "Roll own",
-        controls: ["None: the previous key expires immediately", "1 hour", "[x] 1 day", "7 days", "Cancel", "Roll key"],
-      },
-      {
-        screen: "the access to a project",
-        button: "New service account",
-        controls: ["Name", "[x] viewer: its keys may read", "admin: its keys may read and change", "Cancel", "Create"],
-      },
-      { screen: "the access to a project", button: "Keys deploy job", controls: ["Delete own", "Close", "New key"] },
-      { screen: "the access to a project", button: "Delete deploy job", controls: ["Cancel", "Delete"] },
-      {
-        screen: "the access to a project",
-        button: "Trust a workflow",
-        controls: [
-          ...["CI system", "Repository id", "Ref"],
-          ...["projects:read", "[x] webhooks:read", "webhooks:write", "[x] deliveries:read", "deliveries:write"],
-          ...["events:read", "Environment", "Workflow file", "Event", "Owner id", "Name", "Cancel", "Trust"],
-        ],
-      },
-      { screen: "the access to a project", button: "Delete main", controls: ["Cancel", "Delete"] },
-      { screen: "API keys", button: "Revoke own", controls: ["Cancel", "Revoke key"] },
-      {
-        screen: "a project",
-        button: "New webhook",
-        controls: [
-          "URL",
-          "Name",
-          ...checkboxes(["deploy.succeeded", "deploy.failed"]),
-          "Filter",
-          "Cancel",
-          "Create webhook",
-        ],
-      },
-      {
-        screen: "a webhook",
-        button: "Edit",
-        controls: ["URL", "Name", ...checkboxes(eventNames), "Filter", "Cancel", "Save"],
-      },
-      {
-        screen: "a webhook",
-        button: "Rotate secret",
-        controls: [
-          "None: the previous secret expires immediately",
-          "1 hour",
-          "[x] 1 day",
-          "7 days",
-          "Cancel",
-          "Rotate",
-        ],
-      },
-      {
-        screen: "a webhook",
-        button: "Send test",
-        // Only the events to which the webhook subscribes.
-        controls: ["[x] deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Send test"],
-      },
-      { screen: "a webhook", button: "Disable", controls: ["Cancel", "Disable webhook"] },
-      { screen: "a webhook", button: "Delete", controls: ["Cancel", "Delete webhook"] },
-      {
-        screen: "a webhook",
-        button: "Recover…",
-        controls: ["Created since", "[x] Failed and held", "Failed", "Held", "Cancel", "Count"],
-      },
-      { screen: "a webhook's certification", button: "Certify…", controls: ["Cancel", "Certify"] },
-    ];
 
     let ids: Record<string, string>;
     const withIds = (text = "") => text.replace(/[A-Z]{5,}/g, (name) => ids[name] ?? name);
@@ -1038,12 +905,10 @@ inChromium.describe("the console in Chromium", () => {
       await Promise.all(Array.from({ length: 21 }, sendTest));
       await receiver.waitFor(21);
       const [{ id: deliveryId }] = (await call("GET", `${path}/deliveries`)).body.data;
-      for (const role of ["admin", "viewer"]) {
-        const user_id = `${role}-of-all-screens`;
-        await upsertMember({ user_id, project_id: projectId, name: "Shop", role });
-        await upsertMember({ user_id, project_id: empty, name: "Empty", role });
-        await call("POST", "/v1/api-keys", { name: "own" }, tokenOf(user_id));
-      }
+      const user_id = "admin-of-all-screens";
+      await upsertMember({ user_id, project_id: projectId, name: "Shop" });
+      await upsertMember({ user_id, project_id: empty, name: "Empty" });
+      await call("POST", "/v1/api-keys", { name: "own" }, tokenOf(user_id));
       ids = {
         PROJECT: `#/projects/${projectId}`,
         EMPTY: `#/projects/${empty}`,
@@ -1053,24 +918,6 @@ inChromium.describe("the console in Chromium", () => {
         RECEIVER: receiver.url,
       };
     });
-
-    /** The labels of all controls below an element. `[x]` marks a chosen option. Equal rows count once. */
-    async function controlsIn(page: Page, selector: "main" | "dialog"): Promise<string[]> {
-      const labels = await labelsIn(page, selector);
-      const names = labels.map((label) => label.replace(/ [0-9a-f-]{36}$/, ""));
-      return names.filter((name, index) => name !== names[index - 1]);
-    }
-
-    const labelsIn = (page: Page, selector: "main" | "dialog") =>
-      page.evaluate<
-        string[]
-      >(`[...document.querySelector("${selector}").querySelectorAll("button, input, select, textarea")]
-        .map((control) => {
-          const [label] = control.labels ?? [];
-          const text = label?.querySelector("code, span:not(.fine)") ?? label ?? control;
-          const name = text.textContent.replace(/ optional$/, "");
-          return (control.checked ? "[x] " : "") + (control.getAttribute("aria-label") ?? name.trim());
-        })`);
 
     async function open(page: Page, screen: string): Promise<void> {
       await page.goto(`${run.baseUrl}/console/${withIds(screens[screen]?.hash)}`);
@@ -1082,31 +929,10 @@ inChromium.describe("the console in Chromium", () => {
       await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
     }
 
-    /** Opens every screen as a member with a role. @returns the controls of each */
-    async function visitScreens(page: Page, look: (screen: string) => Promise<void> = async () => {}) {
-      const controls: Record<string, string[]> = {};
-      for (const screen of Object.keys(screens)) {
-        await open(page, screen);
-        controls[screen] = await controlsIn(page, "main");
-        await look(screen);
-      }
-      return controls;
-    }
-
-    const controlsOf = (role: Role) =>
-      Object.fromEntries(Object.entries(screens).map(([screen, row]) => [screen, row[role] ?? []]));
-
-    test("a viewer sees exactly the permitted controls on every screen", async () => {
-      const page = await signedIn("", { token: tokenOf("viewer-of-all-screens") });
-      expect(await visitScreens(page)).toEqual(controlsOf("viewer"));
-      await open(page, "a project");
-      await page.getByText("Read-only (viewer)").waitFor();
-    });
-
     /** One of each layout. The colors of both themes and the width of every screen have tests below. */
     const checkedOnPhone = ["a project", "a webhook's health", "verification code", "a delivery"];
 
-    test("an admin sees exactly the permitted controls, a closed dialog returns the focus, and axe finds no violation, also in the dark theme on a phone", async () => {
+    test("has its title, a closed dialog returns the focus, and axe finds no violation, also in the dark theme on a phone", async () => {
       const page = await newPage();
       const violations: Record<string, string[]> = {};
       const check = async (name: string, selector = "html") => {
@@ -1125,13 +951,14 @@ inChromium.describe("the console in Chromium", () => {
       await check("sign-in");
       await checkDarkOnPhone("sign-in");
       await signIn(page, "", tokenOf("admin-of-all-screens"));
-      const controls = await visitScreens(page, async (screen) => {
-        const title = `${withIds(screens[screen]?.title)} · Deployment webhooks`;
-        await eventually(async () => expect(await page.title()).toBe(title));
+      for (const [screen, { title, opens = [] }] of Object.entries(screens)) {
+        await open(page, screen);
+        const expectedTitle = `${withIds(title)} · Deployment webhooks`;
+        await eventually(async () => expect(await page.title()).toBe(expectedTitle));
         await check(screen);
-        for (const { button, controls } of dialogs.filter((each) => each.screen === screen)) {
+        for (const button of opens) {
           await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
-          await eventually(async () => expect(await controlsIn(page, "dialog")).toEqual(controls));
+          await page.getByRole("dialog").getByRole("heading").waitFor();
           await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
           await check(`${screen}: ${button}`, "dialog");
           await page.keyboard.press("Escape");
@@ -1139,17 +966,8 @@ inChromium.describe("the console in Chromium", () => {
           await eventually(async () => expect(await focused(page)).toBe(button));
         }
         if (checkedOnPhone.includes(screen)) await checkDarkOnPhone(screen);
-      });
-      expect(controls).toEqual(controlsOf("admin"));
+      }
       expect(violations).toEqual({});
-    });
-
-    test("every control of the screens opens a known dialog or is a known action", () => {
-      const lists = [...filters, ...selection, "Select delivery", "Load more"];
-      const actions = ["Enable", ...lists, "Redeliver", ...copies, ...simulation, ...verification];
-      const known = new Set([...actions, ...dialogs.map(({ button }) => button)]);
-      const all = Object.values(screens).flatMap(({ admin = [], viewer = [] }) => [...admin, ...viewer]);
-      expect(all.filter((name) => !known.has(name))).toEqual([]);
     });
   });
 
