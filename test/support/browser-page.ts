@@ -220,7 +220,9 @@ export async function click(name: string): Promise<void> {
   const button = find();
   button?.focus();
   const isSubmit = button?.getAttribute("type") === "submit";
-  (isSubmit ? button?.closest("form") : button)?.dispatchEvent(new Event(isSubmit ? "submit" : "click"));
+  const event = new Event(isSubmit ? "submit" : "click", { cancelable: true });
+  (isSubmit ? button?.closest("form") : button)?.dispatchEvent(event);
+  if (isSubmit && !event.defaultPrevented) throw new Error(`${name} makes the browser load the page again.`);
   await elapse(STEP_MS);
 }
 

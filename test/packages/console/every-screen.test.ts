@@ -17,10 +17,7 @@ import {
   webhookId,
 } from "../../support/console-app.ts";
 
-/*
- * What each screen and each dialog shows, element by element, in __snapshots__. A change of the page changes that file: read
- * the difference, then write it with `--updateSnapshot`. What a click does is tested beside it.
- */
+/* What each screen and each dialog shows, element by element, in __snapshots__. What a click does is tested beside it. */
 
 useConsole();
 
@@ -35,7 +32,10 @@ const certified = { id: "c-1", finished_at: ago(600), passed: true };
 const webhooks = [
   { ...webhook, name: "Chat", events: ["deploy.started", "deploy.succeeded", "deploy.failed"] },
   { ...webhook, id: "w-2", health: { ...unhealthy, next_probe_at: null }, last_certification: certified },
-  { ...webhook, id: "w-3", enabled: false, disabled_reason: "gone" },
+  ...["gone", "failing", "manual"].map((reason) => ({
+    ...{ ...webhook, id: reason, enabled: false, disabled_reason: reason },
+  })),
+  ...["new", "slow", "probing"].map((state) => ({ ...webhook, id: state, health: { ...webhook.health, state } })),
   { ...webhook, id: "w-4", mode: "shadow", last_certification: { ...certified, passed: false } },
   { ...webhook, id: "w-5", suspended_at: ago(60) },
 ];
@@ -52,6 +52,10 @@ const later = (seconds: number) => new Date(now + seconds * 1_000).toISOString()
 const deliveries = [
   { ...deliveryOf(9, "pending"), last_attempt: listed, waiting_for: "schedule", next_attempt_at: later(300) },
   { ...deliveryOf(8, "pending"), waiting_for: "busy", next_attempt_at: later(5), attempt_count: 0 },
+  { ...deliveryOf(4, "pending"), waiting_for: "recovery", next_attempt_at: at },
+  { ...deliveryOf(3, "pending"), waiting_for: null, next_attempt_at: at },
+  { ...deliveryOf(2, "pending"), waiting_for: "schedule", next_attempt_at: later(300) },
+  ...[deliveryOf(1, "cancelled"), deliveryOf(0, "shadowed")],
   { ...deliveryOf(7, "held"), waiting_for: "suspended", deployment_id: deploymentId },
   { ...deliveryOf(6, "failed"), last_attempt: { ...failed, error_code: "http_status", status_code: 500 } },
   { ...deliveryOf(5), last_attempt: attempt, test: true, webhook_id: "deleted" },
@@ -186,6 +190,7 @@ const screens: Record<string, Screen> = {
   },
   "webhooks of a project, for a viewer": { address: `#/projects/${otherProjectId}` },
   "deliveries of a project": { address: `${project}/deliveries` },
+  "deliveries of a project without webhooks": { address: `${project}/deliveries`, responses: [["GET webhooks", []]] },
   "deliveries of a project, for a viewer": { address: `#/projects/${otherProjectId}/deliveries` },
   "events of a project": { address: `${project}/events` },
   "no events that match": { address: `${project}/events?event=deploy.failed`, responses: [["GET events", []]] },
@@ -202,6 +207,10 @@ const screens: Record<string, Screen> = {
   "a webhook that fails": {
     address: `${hash}/certification`,
     responses: withWebhook({ health: { ...unhealthy, state: "probing", next_probe_at: later(60) } }),
+  },
+  "a slow webhook": {
+    address: `${hash}/certification`,
+    responses: withWebhook({ health: { ...webhook.health, state: "slow", since: ago(120) } }),
   },
   "a webhook that was disabled": {
     address: hash,
@@ -263,6 +272,11 @@ const screens: Record<string, Screen> = {
     part: "Certification",
     responses: withReport({ status: "finished", passed: false, checks }),
   },
+  "a certification whose report is no longer kept": {
+    address: certification,
+    part: "Certification",
+    responses: [["GET c-1", () => failure(404, "not_found", "No certification with this id exists.")]],
+  },
   "a certification that was not finished": {
     address: certification,
     part: "Certification",
@@ -289,6 +303,16 @@ const screens: Record<string, Screen> = {
     address: detail,
     part: "Delivery",
     responses: withDelivery({ waiting_for: "busy", deployment_id: deploymentId, test: true }),
+  },
+  "a delivery that waits for the recovery": {
+    address: detail,
+    part: "Delivery",
+    responses: withDelivery({ waiting_for: "recovery" }),
+  },
+  "a delivery that is on hold": {
+    address: detail,
+    part: "Delivery",
+    responses: withDelivery({ waiting_for: "suspended", next_attempt_at: null }),
   },
   "a delivery in shadow mode": {
     address: detail,

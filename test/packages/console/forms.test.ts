@@ -191,19 +191,6 @@ test("a name that is removed is sent as null, and events in their order", async 
   expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ name: null, events }]);
 });
 
-test("a new key: warns before one that may do everything and one that never expires, and offers each permission", async () => {
-  await start("#/keys");
-  await click("New key");
-  await enter("Everything I may do", true);
-  await shows("Who finds this key can do all that you can do");
-  expect(textOf()).not.toContain("All my projects");
-  await enter("Choose permissions", true);
-  await shows("webhooks:write");
-  await shows("audit:read");
-  await enter("Expires after", "never");
-  await shows("The key works until someone revokes it.");
-});
-
 test("a new key is for the only project unless others are chosen, and expires after 90 days", async () => {
   respond("POST api-keys", () => json({ id: "k-1", name: "ci", key: "svc_1" }, {}, 201));
   const isOpen = Promise.withResolvers<void>();

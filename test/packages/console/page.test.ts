@@ -13,7 +13,6 @@ import * as permissions from "../../../packages/console/src/permissions.ts";
 import { routeOf } from "../../../packages/console/src/route.ts";
 import { filesOf, type SnippetLanguage, snippetLanguages, snippets } from "../../../packages/console/src/snippets.ts";
 import { countdown, duration, elapsed, relative } from "../../../packages/console/src/time.ts";
-import * as vocabulary from "../../../packages/console/src/vocabulary.ts";
 import { needs } from "../../support/optional-program.ts";
 
 /* The parts of the console's page that need no browser. */
@@ -62,22 +61,6 @@ test("the page contains no address of another server and uses no persistent stor
   // Names of XML namespaces, which browsers do not load.
   expect(addresses.filter((address) => !address.endsWith("//www.w3.org"))).toEqual([]);
   expect(text).not.toMatch(/@import|localStorage|document\.cookie|dangerouslySetInnerHTML=/);
-});
-
-test("the texts for API values differ from each other, and the tones are pinned", () => {
-  expect(vocabulary.statusTones).toEqual({
-    pending: "warning",
-    succeeded: "good",
-    failed: "bad",
-    held: "neutral",
-    cancelled: "neutral",
-    shadowed: "neutral",
-  });
-  expect(vocabulary.disabledReasons.gone.badge).toContain("410 Gone");
-  expect(vocabulary.disabledReasons.failing.badge).toContain("failing");
-  expect(vocabulary.disabledReasons.manual.badge).toContain("by a user");
-  const causes = Object.values(vocabulary.disabledReasons).map(({ cause }) => cause);
-  expect(new Set(causes).size).toBe(3);
 });
 
 const [a, b, c] = ["0", "1", "2"].map((digit) => `0193${digit}000-0000-7000-8000-00000000d301`);

@@ -34,27 +34,6 @@ import {
 
 useConsole();
 
-test("a list of webhooks has the last success of each", async () => {
-  const health = { ...webhook.health, last_success_at: new Date(now - 120_000).toISOString() };
-  respond("GET webhooks", () =>
-    json([
-      { ...webhook, health },
-      { ...webhook, id: "w-2", events: ["deploy.started", "deploy.succeeded", "deploy.failed"] },
-    ]),
-  );
-  await start(`#/projects/${projectId}`);
-  await shows("2 min ago");
-  expect(textOf()).toContain("deploy.started deploy.succeeded +1 : deploy.failed");
-  expect(textOf().match(/2 min ago|none recently/g)).toEqual(["2 min ago", "none recently"]);
-});
-
-test("a slow webhook without a recent success is not said to fail", async () => {
-  const health = { ...webhook.health, state: "slow", since: new Date(now - 120_000).toISOString() };
-  respond(`GET ${webhookId}`, () => json({ ...webhook, health }));
-  await start();
-  await shows("The receiver has been slow for 2 min .");
-});
-
 test("the statistics of a list of webhooks are loaded four at a time, without one that fails, and for no other view", async () => {
   const ids = Array.from({ length: 6 }, (_, index) => `w-${index}`);
   respond("GET webhooks", () => json(ids.map((id) => ({ ...webhook, id }))));
@@ -121,16 +100,6 @@ describe("a certification", () => {
     await until(() => count("tr") === 3);
     expect(textOf().match(/certified/g)).toHaveLength(1);
   });
-
-  test("whose report is no longer kept is not an error", async () => {
-    respond(`GET ${webhookId}`, () =>
-      json({ ...certified, last_certification: { ...last_certification, passed: false } }),
-    );
-    respond("GET c-1", () => failure(404, "not_found", "No certification with this id exists."));
-    await start(`${hash}/certification`);
-    await shows("no longer kept");
-    expect([textOf(), textsOf("alert")]).toEqual([expect.stringContaining("not certified"), []]);
-  });
 });
 
 test("the code to verify is loaded again after a failure, and the result of a check is that of its inputs", async () => {
@@ -152,12 +121,6 @@ test("the code to verify is loaded again after a failure, and the result of a ch
   }
 });
 
-test("the deliveries of a project without webhooks say that it needs one", async () => {
-  respond("GET webhooks", () => json([]));
-  await start(`#/projects/${projectId}/deliveries`);
-  await shows("Create a webhook first");
-});
-
 describe("deliveries", () => {
   test.each([
     ["", "succeeded", 3],
@@ -170,23 +133,6 @@ describe("deliveries", () => {
     sent.length = 0;
     await elapse(30_000);
     expect(sentTo("GET deliveries")).toHaveLength(30 / seconds);
-  });
-
-  test("that wait say for what: one that failed for its retry, one that was never sent for its first attempt", async () => {
-    const due = { waiting_for: "schedule", next_attempt_at: new Date(now + 300_000).toISOString() };
-    const last_attempt = { ...attempt, error_code: "timeout" };
-    respond("GET deliveries", () =>
-      json([
-        { ...deliveryOf(4, "pending"), next_attempt_at: at },
-        { ...deliveryOf(3, "pending"), waiting_for: "recovery", next_attempt_at: at },
-        { ...deliveryOf(2, "pending"), ...due },
-        { ...deliveryOf(1, "pending"), ...due, last_attempt },
-      ]),
-    );
-    await start();
-    await until(() => count("tr") === 5);
-    const waits = ["being sent", "probe now", "next in 5 min", "retry in 5 min"];
-    expect(textOf().match(/(?<=deploy.failed 1 · )\S+ \S+( 5 min)?/g)).toEqual(waits);
   });
 
   test("are filtered by the end of a period, and cleared fields are no filters", async () => {
@@ -212,17 +158,6 @@ describe("deliveries", () => {
     sent.length = 0;
     await elapse(30_000);
     expect(sentTo(`GET ${id}`)).toHaveLength(30 / seconds);
-  });
-
-  test("an attempt whose request was sent twice is marked, and no other; bars compare with the slowest one", async () => {
-    const { id } = deliveryOf(1);
-    const attempts = [attempt, { ...attempt, number: 2, request_count: 2, duration_ms: 20 }];
-    respond(`GET ${id}`, () => json({ ...deliveryOf(1), payload: {}, attempts }));
-    await start(`${hash}/deliveries/${id}`);
-    await shows("2 requests");
-    expect(textOf().match(/\d requests?\b/g)).toEqual(["2 requests"]);
-    const widths = browser.page.body.all().flatMap((node) => node.getAttribute("width") ?? []);
-    expect(widths.slice(-4)).toEqual(["56", "14", "56", "56"]);
   });
 
   test("an attempt that is opened says that the service keeps the responses of the newest three", async () => {
