@@ -44,11 +44,13 @@ interface GatewayResponse {
  * Creates the gateway as a server that does not listen yet. Loads all handlers, so that a broken one stops the start.
  * @param servePages gets each request first and responds to those that are not for the API
  * @param takeToken enforces the throttles of the rows; default: as on AWS
+ * @param ready requests wait until it resolves; default: none waits
  */
 export async function createGateway(
   load: LoadHandler,
   servePages: ServePages = () => false,
   takeToken: TakeToken = createThrottle(),
+  ready = Promise.resolve(),
 ): Promise<http.Server> {
   const authorize = await load("auth/authorizer");
   const serveInvocations = await createInvokeApi(load);
@@ -116,7 +118,8 @@ export async function createGateway(
   }
 
   // Without a listener for `upgrade`, Node serves an upgrade request as an ordinary one, as API Gateway does.
-  const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+  const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, async (request, response) => {
+    await ready;
     if (servePages(request, response) || serveInvocations(request, response)) return;
     const origins = settings.corsOrigins();
     const { origin } = request.headers;

@@ -54,8 +54,9 @@ export async function startService(
   }
   protectFiles(dataDir);
   setFunctionDefaults(settings);
-  // The gateway starts first, so that a port in use stops the start before anything is changed.
-  const server = await createGateway(load, consolePages(settings));
+  // The gateway starts first, so that a port in use stops the start before anything is changed. Requests wait for the rest.
+  const ready = Promise.withResolvers<void>();
+  const server = await createGateway(load, consolePages(settings), undefined, ready.promise);
   const baseUrl = await listen(server, settings.port);
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
@@ -99,6 +100,7 @@ export async function startService(
     const allowsReceivers = allowsLocalReceivers(functionSettings.webhookAllowCidrs());
     publishRunning(dataDir, { pid: process.pid, baseUrl, ...endpoints, allowsLocalReceivers: allowsReceivers });
     stops.push(async () => unpublishRunning(dataDir));
+    ready.resolve();
     return { baseUrl, eventsQueueUrl: process.env[queues.events.env] ?? "", stop };
   } catch (error) {
     await stop();

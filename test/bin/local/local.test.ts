@@ -2,12 +2,16 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
 import { GetQueueAttributesCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { mintToken } from "../../../bin/local/mint-token.ts";
+import { readSettings } from "../../../bin/local/settings.ts";
 import { commandHere } from "../../support/command-here.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/free-port.ts";
+import { listening } from "../../support/listening.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../../support/local-run.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { send } from "../../support/service.ts";
@@ -49,13 +53,23 @@ const subscribe = (run: LocalRun, url: string, event = "deploy.failed") =>
 describe("a running service", () => {
   const settings = { DATA_DIR: freshDataDir(), AWS_REGION: "eu-west-1" };
   let run: LocalRun;
+  let early: Response;
   beforeAll(async () => {
     const umask = process.umask(0);
+    const PORT = String(await freePort());
+    const headers = bearer(mintToken(readSettings(settings).jwtSecret, "early"));
     try {
-      run = await startLocalRun(settings);
+      [run, early] = await Promise.all([
+        startLocalRun({ ...settings, PORT }),
+        eventually(() => fetch(`http://127.0.0.1:${PORT}/v1/projects`, { headers })),
+      ]);
     } finally {
       process.umask(umask);
     }
+  });
+
+  test("answers a request that arrived while it started, as soon as it is ready", async () => {
+    expect({ status: early.status, body: await early.json() }).toMatchObject({ status: 200, body: { data: [] } });
   });
 
   test("prints a page whose token and project work, and whose last line is the one that scripts wait for", async () => {
@@ -224,6 +238,19 @@ test.each([
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(sentence);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+});
+
+test("a start that fails ends with its message, also while requests wait for it", async () => {
+  const PORT = String(await freePort());
+  const requests: Promise<unknown>[] = [];
+  const engine = http.createServer((_request, response) => {
+    requests.push(fetch(`http://127.0.0.1:${PORT}/v1/projects`).catch(() => "closed"));
+    response.writeHead(400).end();
+  });
+  const settings = { DATA_DIR: freshDataDir(), PORT, AWS_ENDPOINT_URL_SQS: await listening(engine) };
+  const { code, stderr } = await runCommand("local", [], settings);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^The SQS engine at .* cannot be used/) });
+  expect(new Set(await Promise.all(requests))).toEqual(new Set(["closed"]));
 });
 
 test.each(["PORT", "SQS_PORT"])("prints one line when the port in %s is in use", async (setting) => {
