@@ -28,7 +28,6 @@ export type Verification = ValidCredential | InvalidCredential;
 
 /** What an AWS SDK returns for `InvokeCommand`. */
 export interface InvokeResponse {
-  FunctionError?: string | undefined;
   Payload?: Uint8Array | undefined;
 }
 
@@ -224,9 +223,10 @@ export class Verifier {
     const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
     try {
       const invoked = this.#options.invoke(functionName, JSON.stringify(input), signal);
-      const { FunctionError, Payload } = await Promise.race([invoked, rejectionBy(signal)]);
+      const { Payload } = await Promise.race([invoked, rejectionBy(signal)]);
       const output: unknown = JSON.parse(new TextDecoder().decode(Payload));
-      if (FunctionError !== undefined || !isExpected(output)) throw new Error(`It returned ${JSON.stringify(output)}.`);
+      // Also the description of an error of the function.
+      if (!isExpected(output)) throw new Error(`It returned ${JSON.stringify(output)}.`);
       return output;
     } catch (cause) {
       throw new VerificationUnavailableError(`${functionName} did not respond. ${cause}`, { cause });
