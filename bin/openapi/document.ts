@@ -157,6 +157,12 @@ function throttleNote({ throttle }: EndpointRow): string {
   return `All callers together can send ${requestsPerSecond} requests a second, ${burst} at once; beyond it, returns 429 \`rate_limited\`.`;
 }
 
+/** The sentence on the budget of a user. */
+const credentialNote = ({ credentialsPerMinutePerUser: limit }: EndpointRow): string =>
+  limit === undefined
+    ? ""
+    : `A user can create and roll ${limit} API keys, service accounts and trusted workflows a minute; beyond it, returns 429 \`rate_limited\`.`;
+
 function pathParameter(name: string, description: string): Json {
   return { name, in: "path", required: true, description, schema: { type: "string", format: "uuid" } };
 }
@@ -182,8 +188,9 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     tags: [tag],
     summary,
     description:
-      [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
-      summary,
+      [description, throttleNote(row), credentialNote(row), accessNotes[row.access], permissionNote(row)]
+        .filter(Boolean)
+        .join(" ") || summary,
     ...securityOf(row),
     ...((parameters || row.repeatReturns) && {
       parameters: [...(parameters ? queryParameters(parameters) : []), ...(row.repeatReturns ? [idempotencyKey] : [])],

@@ -8,6 +8,7 @@ import {
   type BudgetWindow,
   budgetExceeded,
   budgetWindowAt,
+  CREDENTIALS_USED,
   REQUEST_BUDGET,
   REQUEST_BUDGET_USED,
   requestCosts,
@@ -36,6 +37,13 @@ export const chargeToggle = (projectId: string, now: Date): Promise<void> =>
  */
 export const chargeAddress = (address: string, cost: number, limit: number, now: Date, used: string): Promise<void> =>
   charge(`address:${address}`, cost, budgetWindowAt(now), { limit, used });
+
+/**
+ * Charges a user for creating or rolling what a revocation may end later.
+ * @throws ApiError `rate_limited` with `Retry-After` when the user has used the budget of the current minute
+ */
+export const chargeCredential = (userId: string, limit: number, now: Date): Promise<void> =>
+  charge(`credentials:${userId}`, 1, budgetWindowAt(now), { limit, used: CREDENTIALS_USED });
 
 /** Returns what is used of a budget in a window. Eventually consistent. */
 export async function usedBy(spender: string, { startedAt }: BudgetWindow): Promise<number> {

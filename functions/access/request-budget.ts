@@ -11,6 +11,9 @@ import { ApiError } from "../platform/errors.ts";
  *
  * The third is for reads, and a user has one too, for the lists of their API keys and audit events. A table has a quota of
  * 40,000 read units a second, and each attempt reads the same tables as the lists. A search that finds little reads many rows.
+ *
+ * A user has one for creating and rolling credentials too: each can be revoked, and a follower of the revocations that finds too many
+ * of them drops its cache. What is charged is not the revocation, which must never be refused.
  */
 
 /**
@@ -57,6 +60,11 @@ export const REQUEST_BUDGET_USED =
 
 /** What a project has used up when it may not enable or disable a webhook. */
 export const TOGGLES_USED = `The project has enabled or disabled webhooks ${REQUEST_BUDGET} times in this minute. Nothing was changed.`;
+
+/** What a user has used up who may not create or roll anything that a revocation may end. */
+export const CREDENTIALS_USED =
+  "You have created or rolled too many API keys, service accounts and trusted workflows in this minute. " +
+  "Nothing was changed; they can be deleted as before.";
 
 /**
  * Returns the error for a request that a budget no longer covers in this window.

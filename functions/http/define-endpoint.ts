@@ -3,6 +3,7 @@ import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-l
 import type * as z from "zod/mini";
 import { type Actor, actorOf } from "../access/actor.ts";
 import { type Identity, idempotencyScopeOf, identityContext } from "../access/identity.ts";
+import { chargeCredential } from "../access/request-budget-store.ts";
 import { requireAccess } from "../access/require-access.ts";
 import type { endpoints, OperationId } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
@@ -127,8 +128,10 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
     // Not the requested path: it has the base path of a custom domain, and ids in any case.
     const target = JSON.stringify([`${method} ${path}`, Object.entries(params).sort()]);
     const request = repeatableRequest(header, { userId, route: target, input: body });
-    const call = () =>
-      run({
+    const call = async () => {
+      if (identity && "credentialsPerMinutePerUser" in row)
+        await chargeCredential(identity.userId, row.credentialsPerMinutePerUser, now);
+      return run({
         params,
         input: body,
         query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
@@ -138,6 +141,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
         onceOnly: (repeated) => outcomeItems(request, repeated, now),
         now,
       });
+    };
     const response = await runOnce(request, now, call, created);
     if (method !== "GET") logWrite({ method, path }, params, identity, response);
     const { statusCode, data, headers } = response;

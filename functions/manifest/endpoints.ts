@@ -31,6 +31,11 @@ interface EndpointFields {
    * 429. The endpoint counts those with a valid checksum, and imported ones, because each of them costs a read.
    */
   apiKeysPerMinutePerAddress?: number;
+  /**
+   * The endpoint creates or rolls what a revocation may end later: how often one user can do so per minute, at all such endpoints
+   * together; beyond it, they get 429. Nothing that revokes has this limit.
+   */
+  credentialsPerMinutePerUser?: number;
 }
 
 export interface EndpointRow extends EndpointFields {
@@ -65,6 +70,12 @@ export type Access = "anyone" | "session" | "user" | "viewer" | "admin" | "admin
 /** A scanner of repositories reports many keys from a few addresses. */
 export const REVOCATIONS_PER_MINUTE_PER_ADDRESS = 1_000;
 
+/**
+ * More than the 100 keys that a user can have. Each leads to two entries in the feed of revocations at most, so that about 40 users together
+ * reach its 10,000 entries a minute.
+ */
+const credentialsPerMinutePerUser = 120;
+
 /** The beginning of their user ids (access/identity.ts): these endpoints never change the membership of a person. */
 const membershipsOfServiceAccounts = { projects: "service-account:" } as const;
 
@@ -81,6 +92,7 @@ export const endpoints = {
     access: "session",
     permission: "none",
     repeatReturns: "id",
+    credentialsPerMinutePerUser,
     uses: [can.createKey, { tables: { projects: ["BatchGetItem"] } }],
   },
   listApiKeys: {
@@ -122,6 +134,7 @@ export const endpoints = {
     file: "api-keys/roll",
     access: "session",
     permission: "none",
+    credentialsPerMinutePerUser,
     uses: [can.rollKey],
   },
   revokeCredentials: {
@@ -337,6 +350,7 @@ export const endpoints = {
     access: "admin_session",
     permission: "none",
     repeatReturns: "record",
+    credentialsPerMinutePerUser,
     uses: [
       {
         tables: { projects: ["PutItem"], serviceAccounts: ["PutItem", "UpdateItem"] },
@@ -380,6 +394,7 @@ export const endpoints = {
     access: "admin_session",
     permission: "none",
     repeatReturns: "id",
+    credentialsPerMinutePerUser,
     uses: [can.createKey, { tables: { serviceAccounts: ["UpdateItem"] } }],
   },
   listServiceAccountApiKeys: {
@@ -404,6 +419,7 @@ export const endpoints = {
     file: "service-accounts/roll-api-key",
     access: "admin_session",
     permission: "none",
+    credentialsPerMinutePerUser,
     uses: [can.rollKey, { tables: { serviceAccounts: ["GetItem"] } }],
   },
   deleteServiceAccountApiKey: {
@@ -422,6 +438,7 @@ export const endpoints = {
     permission: "none",
     settings: ["workflowIssuers", "permissions"],
     repeatReturns: "record",
+    credentialsPerMinutePerUser,
     uses: [{ tables: { trustedWorkflows: ["PutItem", "UpdateItem"] } }],
   },
   listTrustedWorkflows: {

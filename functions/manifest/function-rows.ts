@@ -18,12 +18,14 @@ function impliedBy({
   method,
   access,
   repeatReturns,
-}: Pick<EndpointRow, "method" | "access" | "repeatReturns">): Grants[] {
+  credentialsPerMinutePerUser,
+}: Pick<EndpointRow, "method" | "access" | "repeatReturns" | "credentialsPerMinutePerUser">): Grants[] {
   const readsRole = access === "viewer" || access === "admin" || access === "admin_session";
   return [
     ...(readsRole ? [{ tables: { projects: ["GetItem"] } } as const] : []),
     ...(method === "GET" ? [] : [{ tables: { auditEvents: ["PutItem"] } } as const]),
     ...(repeatReturns ? [{ tables: { idempotencyKeys: ["GetItem", "PutItem"] } } as const] : []),
+    ...(credentialsPerMinutePerUser ? [{ tables: { requestBudgets: ["UpdateItem"] } } as const] : []),
   ];
 }
 

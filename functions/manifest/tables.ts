@@ -72,8 +72,8 @@ export const tables = {
   },
   /**
    * What each project has used of its budget of requests: one item per project and minute. The key `toggle:<project>` has how
-   * often it has enabled or disabled webhooks, and `address:<IP address>` what an address has used of its limit for reporting
-   * leaked keys.
+   * often it has enabled or disabled webhooks, `credentials:<user>` what a user has created and rolled, and `address:<IP address>`
+   * what an address has used of its limit for reporting leaked keys.
    */
   requestBudgets: {
     env: "REQUEST_BUDGETS_TABLE",

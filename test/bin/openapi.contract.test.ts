@@ -60,6 +60,7 @@ beforeAll(async () => {
   [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
   fixture = await createFixture();
 });
+beforeEach(() => givenUsedBudget(`credentials:${fixture.userId}`, 0));
 afterAll(async () => {
   await service.stop();
   await receiver.close();

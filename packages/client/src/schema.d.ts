@@ -16,7 +16,7 @@ export interface paths {
     put?: never;
     /**
      * Create an API key
-     * @description Only this response contains `key`. A user can have at most 100 keys. Requires the JWT of a user; API keys and workflows are rejected.
+     * @description Only this response contains `key`. A user can have at most 100 keys. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user; API keys and workflows are rejected.
      */
     post: operations["createApiKey"];
     delete?: never;
@@ -86,7 +86,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the secret of an API key
-     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; after it, it is rejected like a deleted one. At most 3 previous keys stay valid: a further roll revokes the oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled. Requires the JWT of a user; API keys and workflows are rejected.
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; after it, it is rejected like a deleted one. At most 3 previous keys stay valid: a further roll revokes the oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user; API keys and workflows are rejected.
      */
     post: operations["rollApiKey"];
     delete?: never;
@@ -533,7 +533,7 @@ export interface paths {
     put?: never;
     /**
      * Create a service account
-     * @description It becomes a member of the project with the role. A project can have at most 50. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description It becomes a member of the project with the role. A project can have at most 50. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createServiceAccount"];
     delete?: never;
@@ -587,7 +587,7 @@ export interface paths {
     put?: never;
     /**
      * Create an API key of a service account
-     * @description Only this response contains `key`. The key sees this project only, with the role of the service account. At most 100 for each. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description Only this response contains `key`. The key sees this project only, with the role of the service account. At most 100 for each. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createServiceAccountApiKey"];
     delete?: never;
@@ -645,7 +645,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the secret of an API key of a service account
-     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; after it, it is rejected like a deleted one. At most 3 previous keys stay valid: a further roll revokes the oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; after it, it is rejected like a deleted one. At most 3 previous keys stay valid: a further roll revokes the oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["rollServiceAccountApiKey"];
     delete?: never;
@@ -672,7 +672,7 @@ export interface paths {
     put?: never;
     /**
      * Trust the workflows of a repository
-     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 10 trusted workflows; the permissions of all that match are added up. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 10 trusted workflows; the permissions of all that match are added up. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createTrustedWorkflow"];
     delete?: never;

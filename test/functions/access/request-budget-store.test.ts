@@ -7,9 +7,11 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../support/deliveries.ts";
+import { call } from "../../support/every-function.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
 import { errorOf, newScenario, useScenario } from "../../support/scenario.ts";
 import { type Api, useService } from "../../support/service.ts";
+import { newServiceAccount } from "../../support/service-accounts.ts";
 
 const service = useService();
 let failed: Delivery;
@@ -30,7 +32,7 @@ const requests: [Request, number][] = [
   ["recover", 10],
 ];
 
-function call(request: Request, { api = scenario.api, path = scenario.path }: { api?: Api; path?: string } = {}) {
+function send(request: Request, { api = scenario.api, path = scenario.path }: { api?: Api; path?: string } = {}) {
   if (request === "redeliver") return api.post(`${path}/deliveries/${failed.id}/redeliver`);
   return api.post(`${path}/${request}`, request === "recover" ? { since } : {});
 }
@@ -42,20 +44,20 @@ describe.each(requests)("%s", (request, cost) => {
       if (String(input.TableName).endsWith("request-budgets")) writes.push(command);
       return send();
     });
-    expect((await call(request)).status).toBe(202);
+    expect((await send(request)).status).toBe(202);
     expect(writes).toEqual(["UpdateItemCommand"]);
     expect(await usedBudget(scenario.projectId)).toBe(cost);
   });
 
   test("is accepted as long as the budget covers it", async () => {
     await givenUsedBudget(scenario.projectId, 120 - cost);
-    expect((await call(request)).status).toBe(202);
+    expect((await send(request)).status).toBe(202);
   });
 
   test("is rejected with 429 beyond the budget, before it changes or sends anything", async () => {
     await givenUsedBudget(scenario.projectId, 120 - cost + 1);
     const batches = watchQueue();
-    const response = await call(request);
+    const response = await send(request);
     expect(errorOf(response)).toEqual({ status: 429, code: "rate_limited" });
     const seconds = Number(response.headers.get("retry-after"));
     expect(seconds).toBeGreaterThanOrEqual(1);
@@ -67,8 +69,8 @@ describe.each(requests)("%s", (request, cost) => {
   });
 
   test("uses nothing when the caller is a viewer, or the webhook is unknown", async () => {
-    expect((await call(request, { api: scenario.viewer })).status).toBe(403);
-    expect((await call(request, { path: scenario.path.replace(/[^/]+$/, randomUUID()) })).status).toBe(404);
+    expect((await send(request, { api: scenario.viewer })).status).toBe(403);
+    expect((await send(request, { path: scenario.path.replace(/[^/]+$/, randomUUID()) })).status).toBe(404);
     expect(await usedBudget(scenario.projectId)).toBe(0);
   });
 });
@@ -85,7 +87,7 @@ test.each<[string, string, unknown]>([
 
 test("a recovery of a disabled webhook uses nothing", async () => {
   await scenario.api.patch(scenario.path, { enabled: false });
-  expect((await call("recover")).status).toBe(409);
+  expect((await send("recover")).status).toBe(409);
   expect(await usedBudget(scenario.projectId)).toBe(0);
 });
 
@@ -106,7 +108,7 @@ test("a change of a webhook beyond its budget is rejected if it enables or disab
   expect(errorOf(disabled)).toEqual({ status: 429, code: "rate_limited" });
   const { status, body } = await scenario.api.patch(scenario.path, { events: ["deploy.failed"] });
   expect({ status, enabled: body.data.enabled }).toEqual({ status: 200, enabled: true });
-  expect((await call("redeliver")).status).toBe(202);
+  expect((await send("redeliver")).status).toBe(202);
 });
 
 test("all webhooks of a project share its budget, and another project has its own", async () => {
@@ -115,9 +117,44 @@ test("all webhooks of a project share its budget, and another project has its ow
     events: ["deploy.failed"],
   });
   await givenUsedBudget(scenario.projectId, 120);
-  expect((await call("test", { path: scenario.path.replace(/[^/]+$/, body.data.id) })).status).toBe(429);
+  expect((await send("test", { path: scenario.path.replace(/[^/]+$/, body.data.id) })).status).toBe(429);
   const other = await newScenario(service);
   expect((await other.api.post(`${other.path}/test`, {})).status).toBe(202);
+});
+
+test("a user who has created and rolled 120 credentials in a minute creates and rolls no more, of any kind, and all can be ended", async () => {
+  const { admin, accounts, path, createKey } = await newServiceAccount(service);
+  const { id, key } = (await admin.api.post("/v1/api-keys", { name: "ci" })).body.data;
+  const [first, second] = [await createKey(), await createKey()];
+  const budget = `credentials:${admin.userId}`;
+  expect(await usedBudget(budget)).toBe(4);
+  await givenUsedBudget(budget, 120);
+  const creations = {
+    "/v1/api-keys": { name: "ci" },
+    [`/v1/api-keys/${id}/roll`]: {},
+    [accounts]: { name: "deploy", role: "viewer" },
+    [`${path}/api-keys`]: { name: "ci" },
+    [`${path}/api-keys/${first.id}/roll`]: {},
+    [accounts.replace("service-accounts", "trusted-workflows")]: {
+      issuer: "github",
+      repository_id: "1",
+      permissions: ["projects:read"],
+    },
+  };
+  for (const [url, body] of Object.entries(creations)) {
+    const response = await admin.api.post(url, body);
+    expect({ url, ...errorOf(response) }).toEqual({ url, status: 429, code: "rate_limited" });
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  }
+  const statuses = () =>
+    Promise.all(
+      [key, first.key, second.key].map(async (each) => (await service.as(each).get("/v1/api-keys/current")).status),
+    );
+  expect(await statuses()).toEqual([200, 200, 200]);
+  await admin.api.post("/v1/credentials/revoke", { credentials: [key] });
+  for (const url of [`${path}/api-keys/${first.id}`, path]) expect((await admin.api.delete(url)).status).toBe(204);
+  expect(await statuses()).toEqual([401, 401, 401]);
+  expect(await call("api-keys/provision", { user_id: admin.userId, name: "partner" })).toHaveProperty("key");
 });
 
 describe("chargeRequest", () => {

@@ -3,6 +3,7 @@ import { findEarlier, outcomePut, repeatableRequest } from "../../../functions/h
 import { transact } from "../../../functions/platform/aws.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
+import { givenUsedBudget } from "../../support/request-budget.ts";
 import { type Response, send, type TestService, useService } from "../../support/service.ts";
 
 const service = useService();
@@ -27,9 +28,10 @@ const create = ({ token }: Pick<User, "token">, body: object, key?: string, path
 const codeOf = ({ status, body }: Response) => [status, body.error?.code];
 const keysOf = async ({ api }: User): Promise<unknown[]> => (await api.get("/v1/api-keys")).body.data;
 
-test("a repeat creates nothing and returns 409 with the id, because the secret is shown once", async () => {
+test("a repeat creates nothing and returns 409 with the id, because the secret is shown once, also beyond the user's budget", async () => {
   const user = service.user();
   const first = await create(user, { name: "ci" }, "run-1");
+  await givenUsedBudget(`credentials:${user.userId}`, 120);
   const repeat = await create(user, { name: "ci" }, "run-1");
   expect([codeOf(first), codeOf(repeat)]).toEqual([
     [201, undefined],

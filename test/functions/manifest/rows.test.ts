@@ -31,21 +31,22 @@ const workerRows: readonly WorkerRow[] = workers;
 
 test("each endpoint has its route, handler, access, permission, timeout and limits", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, permission, timeoutSeconds, throttle, apiKeysPerMinutePerAddress: keys }) =>
+    ({ method, path, file, access, permission, timeoutSeconds, throttle, ...limits }) =>
       `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
       (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : "") +
-      (keys === undefined ? "" : `, ${keys} keys/min per address`),
+      (limits.apiKeysPerMinutePerAddress ? `, ${limits.apiKeysPerMinutePerAddress} keys/min per address` : "") +
+      (limits.credentialsPerMinutePerUser ? `, ${limits.credentialsPerMinutePerUser}/min per user` : ""),
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
   const accounts = "/v1/projects/{project_id}/service-accounts";
   const accountKeys = `${accounts}/{service_account_id}/api-keys`;
   expect(table).toEqual([
-    "POST /v1/api-keys -> api-keys/create, session, none",
+    "POST /v1/api-keys -> api-keys/create, session, none, 120/min per user",
     "GET /v1/api-keys -> api-keys/list, user, keys:read",
     "GET /v1/api-keys/current -> api-keys/get-current, user, none",
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
     "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
-    "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
+    "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none, 120/min per user",
     "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 1000 keys/min per address",
     "GET /v1/projects -> projects/list, user, projects:read",
     "GET /v1/projects/{project_id}/events -> deliveries/list-events, viewer, events:read",
@@ -66,15 +67,15 @@ test("each endpoint has its route, handler, access, permission, timeout and limi
     `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s, 3/s, burst 10`,
     "GET /v1/audit-events -> audit/list, user, audit:read",
     "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
-    `POST ${accounts} -> service-accounts/create, admin_session, none`,
+    `POST ${accounts} -> service-accounts/create, admin_session, none, 120/min per user`,
     `GET ${accounts} -> service-accounts/list, admin, service-accounts:read`,
     `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s`,
-    `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none`,
+    `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none, 120/min per user`,
     `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
     `PATCH ${accountKeys}/{id} -> service-accounts/update-api-key, admin, service-accounts:write`,
-    `POST ${accountKeys}/{id}/roll -> service-accounts/roll-api-key, admin_session, none`,
+    `POST ${accountKeys}/{id}/roll -> service-accounts/roll-api-key, admin_session, none, 120/min per user`,
     `DELETE ${accountKeys}/{id} -> service-accounts/delete-api-key, admin, service-accounts:write`,
-    "POST /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/create, admin_session, none",
+    "POST /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/create, admin_session, none, 120/min per user",
     "GET /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/list, admin_session, none",
     "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> trusted-workflows/delete, admin_session, none",
   ]);
