@@ -160,7 +160,7 @@ interface Screen {
   steps?: () => Promise<void>;
 }
 const project = `#/projects/${projectId}`;
-const withWebhook = (changes: object): Screen["responses"] => [
+const withWebhook = (changes: object): NonNullable<Screen["responses"]> => [
   [`GET ${webhookId}`, { ...webhook, ...changes }],
   ["GET deliveries", []],
 ];
@@ -344,6 +344,16 @@ const screens: Record<string, Screen> = {
       await enter("Expires after", "never");
     },
   },
+  "a key that is shown once": {
+    address: "#/keys",
+    responses: [["POST api-keys", { ...key, key: "svc_1234567890" }]],
+    steps: async () => {
+      await click("New key");
+      await enter("Name", "ci");
+      await enter("All my projects, also later ones", true);
+      await click("Create key");
+    },
+  },
   "a key is renamed": { address: "#/keys", steps: clicks("Rename ci") },
   "a key is rolled": { address: "#/keys", steps: clicks("Roll ci") },
   "a key is revoked": { address: "#/keys", steps: clicks("Revoke ci") },
@@ -353,12 +363,36 @@ const screens: Record<string, Screen> = {
   "a service account is deleted": { address: `${project}/access`, steps: clicks("Delete deploy job") },
   "a workflow is trusted": { address: `${project}/access`, steps: clicks("Trust a workflow") },
   "a trusted workflow is deleted": { address: `${project}/access`, steps: clicks("Delete main") },
+  "a filter that is tried": {
+    address: `${hash}/certification`,
+    responses: [...withWebhook({ filter: { environment: ["production"] } }), ["GET events", events]],
+    steps: clicks("Try on the last 100 events"),
+  },
+  "a filter that is tried without events": {
+    address: `${hash}/certification`,
+    responses: [...withWebhook({ filter: { environment: ["production"] } }), ["GET events", []]],
+    steps: clicks("Try on the last 100 events"),
+  },
   "a webhook is edited": {
     address: hash,
     responses: withWebhook({ name: "Chat", filter: { a: ["b"] } }),
     steps: clicks("Edit"),
   },
   "a secret is rotated": { address: hash, steps: clicks("Rotate secret") },
+  "a secret that was not copied": {
+    address: hash,
+    responses: [["POST rotate-secret", { ...webhook, secret: "whsec_1234" }]],
+    steps: clicks("Rotate secret", "Rotate", "Close"),
+  },
+  "the secret of a new webhook": {
+    address: project,
+    responses: [["POST webhooks", { ...webhook, secret: "whsec_1234" }]],
+    steps: async () => {
+      await click("New webhook");
+      await enter("URL", "https://example.com/hook");
+      await click("Create webhook");
+    },
+  },
   "a test delivery": { address: hash, steps: clicks("Send test") },
   "a webhook is disabled": { address: hash, steps: clicks("Disable") },
   "a webhook is deleted": { address: hash, steps: clicks("Delete") },

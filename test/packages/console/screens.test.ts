@@ -431,7 +431,8 @@ test("the events of a project: older ones are added page by page, new ones as th
     "": [[2], `${link("older", "next")}, ${link("new", "monitor")}`],
     older: [[], link("oldest", "next")],
     oldest: [[3], link("last", "next")],
-    last: [[4], ""],
+    last: [[4], link("end", "next")],
+    end: [[], ""],
     new: [[1], link("newer", "next")],
     newer: [[0], link("newest", "monitor")],
     newest: [[], link("newest", "monitor")],
@@ -453,6 +454,7 @@ test("the events of a project: older ones are added page by page, new ones as th
   await click("Load more");
   await until(() => shown()?.includes("e-004") ?? false);
   expect(textOf()).toContain("received 1 min later");
+  await click("Load more");
   expect(textOf()).not.toContain("Load more");
   const afters = sentTo("GET events").map(({ query }) => query.after ?? "");
   expect(new Set(afters)).toEqual(new Set(Object.keys(pages)));
