@@ -1,9 +1,12 @@
 import { getEventListeners } from "node:events";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
+import { at, now, projectId, webhook, webhookId } from "./api-samples.ts";
 import { browser, elapse, shows } from "./browser-page.ts";
 
 /* The console in the page of browser-page.ts, with a clock that stands still. The API is a stub in place of `fetch`. */
+
+export { at, attempt, deliveryOf, now, projectId, webhook, webhookId } from "./api-samples.ts";
 
 interface Sent {
   method: string;
@@ -28,27 +31,8 @@ export const sent: Sent[] = [];
 /** By method and end of the path, such as `GET deliveries`. The last row that matches responds. */
 let routes: [route: string, respond: Respond][];
 
-export const now = Date.parse("2026-11-21T12:00:00Z");
-export const at = new Date(now).toISOString();
-export const projectId = "0193a000-0000-7000-8000-00000000d301";
-export const webhookId = "0193b000-0000-7000-8000-00000000d301";
 /** The address of the webhook's screen. */
 export const hash = `#/projects/${projectId}/webhooks/${webhookId}`;
-export const webhook = {
-  ...{ id: webhookId, project_id: projectId, url: "https://example.com/hook", events: ["deploy.failed"] },
-  ...{ created_at: at, enabled: true, disabled_at: null, disabled_reason: null },
-  health: { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null },
-};
-export const deliveryOf = (number: number, status = "succeeded") => ({
-  ...{ id: `0193${String(number).padStart(4, "0")}-0000-7000-8000-00000000d301`, webhook_id: webhookId, status },
-  ...{ event: "deploy.failed", deployment_id: null, test: false, created_at: at, attempt_count: 1 },
-  ...{ waiting_for: null, next_attempt_at: null, last_attempt: null },
-});
-export const attempt = {
-  ...{ number: 1, at, duration_ms: 5, request_count: 1, status_code: 200, error_code: null, hint: null },
-  ...{ response_excerpt: null, trigger: "schedule" },
-};
-
 export const json = (data: unknown, headers = {}, status = 200) =>
   new Response(JSON.stringify({ data }), { status, headers });
 export const failure = (status: number, code: string, message: string, headers = {}) =>
