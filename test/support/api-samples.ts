@@ -98,7 +98,7 @@ export const keys = [
   { ...key, id: "k-3", name: "own", expires_at: undefined, last_used_at: null },
 ];
 export const account = {
-  id: "s-1",
+  id: "0193c000-0000-7000-8000-00000000d301",
   project_id: projectId,
   name: "deploy job",
   role: "viewer",

@@ -1,0 +1,299 @@
+import { jest } from "@jest/globals";
+import type { Command } from "commander";
+import { createProgram } from "../../../packages/cli/src/program.ts";
+import {
+  account,
+  ago,
+  attempt,
+  audit,
+  certified,
+  checks,
+  deliveries,
+  deploymentId,
+  events,
+  failed,
+  key,
+  keys,
+  newest,
+  now,
+  otherProjectId,
+  projectId,
+  report,
+  stats,
+  unhealthy,
+  webhook,
+  webhookId,
+  webhooks,
+  workflow,
+} from "../../support/api-samples.ts";
+import { svcHere } from "../../support/svc-here.ts";
+
+/*
+ * What each command sends, and what it prints for a person and with --json, in __snapshots__. The API is a stub in place of
+ * `fetch`: the other tests of `svc` use the real service.
+ */
+
+interface Row {
+  args: string[];
+  /** The responses that differ from those below, by method and end of the path. */
+  responses?: Record<string, unknown>;
+  showsSecret?: boolean;
+}
+
+const keyId = "0193e000-0000-7000-8000-00000000d301";
+const workflowId = "0193f000-0000-7000-8000-00000000d301";
+const projects = [
+  { id: projectId, name: "Shop", role: "admin", created_at: ago(86_400) },
+  { id: otherProjectId, name: "Library", role: "viewer", created_at: ago(60) },
+];
+const person = { type: "jwt", user_id: "ann", permissions: null, project_ids: null, expires_at: null };
+const created = { ...key, key: "svc_12345678" };
+const withSecret = { ...webhook, secret: "whsec_1234" };
+const attempts = [failed, { ...attempt, number: 2, request_count: 2 }];
+const delivered = { ...newest, payload: { event: "deploy.failed" }, attempt_count: 2, attempts };
+const tested = { ...delivered, status: "succeeded", test: true, last_attempt: attempt };
+
+const responses: Record<string, unknown> = {
+  "GET current": person,
+  "GET projects": projects,
+  "GET api-keys": keys,
+  "POST api-keys": created,
+  [`PATCH ${keyId}`]: key,
+  "POST roll": created,
+  "GET service-accounts": [account],
+  "POST service-accounts": account,
+  "GET webhooks": webhooks,
+  "POST webhooks": withSecret,
+  [`GET ${webhookId}`]: webhook,
+  [`PATCH ${webhookId}`]: webhook,
+  "POST rotate-secret": withSecret,
+  "GET stats": stats,
+  "POST test": { ...tested, attempt_count: 0 },
+  "POST certify": report,
+  "GET c-1": { ...report, status: "finished", finished_at: ago(0), passed: false, checks },
+  "GET deliveries": deliveries,
+  [`GET ${newest.id}`]: delivered,
+  "POST redeliver": newest,
+  "POST recover": { count: 2, complete: true },
+  "GET events": events,
+  "GET trusted-workflows": [workflow],
+  "POST trusted-workflows": workflow,
+  "GET audit-events": audit,
+};
+
+const inProject = ["--project", projectId];
+const onWebhook = [webhookId, ...inProject];
+const ofWebhook = ["--webhook", ...onWebhook];
+const without = (route: string) => ({ [route]: [] });
+const rows: Record<string, Row> = {
+  "who a person is": { args: ["whoami"] },
+  "who a key is": {
+    args: ["whoami"],
+    responses: {
+      "GET current": { ...person, type: "api_key", permissions: ["webhooks:read"], project_ids: [projectId], ...key },
+    },
+  },
+  "keys of the user": { args: ["keys", "list"] },
+  "keys of the user with their last use": { args: ["keys", "list", "--last-use"] },
+  "no keys": { args: ["keys", "list"], responses: without("GET api-keys") },
+  "a new key": {
+    args: ["keys", "create", "ci", "--project", "Shop", "--permission", "webhooks:read", "--expires", "7d"],
+    showsSecret: true,
+  },
+  "a new key that is created once": { args: ["keys", "create", "ci", "--idempotency-key", "run-1"], showsSecret: true },
+  "the key of the credential": { args: ["keys", "current"] },
+  "a key is renamed": { args: ["keys", "rename", keyId, "ci"] },
+  "a key is rolled": { args: ["keys", "roll", keyId, "--overlap", "1h"], showsSecret: true },
+  "a key is deleted": { args: ["keys", "delete", keyId, "--yes"] },
+  "a key is deleted, without a confirmation": { args: ["keys", "delete", keyId] },
+  projects: { args: ["projects", "list"] },
+  "no projects": { args: ["projects", "list"], responses: without("GET projects") },
+  "a new service account": { args: ["service-accounts", "create", "deploy-job", "--role", "admin", ...inProject] },
+  "service accounts": { args: ["service-accounts", "list", ...inProject] },
+  "no service accounts": {
+    args: ["service-accounts", "list", ...inProject],
+    responses: without("GET service-accounts"),
+  },
+  "a service account is deleted": { args: ["service-accounts", "delete", account.id, "--yes", ...inProject] },
+  "a new key of a service account": {
+    args: ["service-accounts", "create-key", account.id, "ci", "--permission", "events:read", ...inProject],
+    showsSecret: true,
+  },
+  "keys of a service account": { args: ["service-accounts", "list-keys", account.id, ...inProject] },
+  "a key of a service account is renamed": {
+    args: ["service-accounts", "rename-key", account.id, keyId, "ci", ...inProject],
+  },
+  "a key of a service account is rolled": {
+    args: ["service-accounts", "roll-key", account.id, keyId, "--overlap", "0", ...inProject],
+    showsSecret: true,
+  },
+  "a key of a service account is deleted": {
+    args: ["service-accounts", "delete-key", account.id, keyId, "--yes", ...inProject],
+  },
+  "a service account that does not exist": { args: ["service-accounts", "list-keys", "other", ...inProject] },
+  "a new webhook": {
+    args: [
+      ...["webhooks", "create", webhook.url, "--events", "deploy.failed", "--name", "Chat"],
+      ...["--filter", "environment=production", "--mode", "shadow", ...inProject],
+    ],
+    showsSecret: true,
+  },
+  webhooks: { args: ["webhooks", "list", ...inProject] },
+  "no webhooks": { args: ["webhooks", "list", ...inProject], responses: without("GET webhooks") },
+  "a webhook": { args: ["webhooks", "show", ...onWebhook] },
+  "a webhook in every state at once": {
+    args: ["webhooks", "show", ...onWebhook],
+    responses: {
+      [`GET ${webhookId}`]: {
+        ...{ ...webhook, name: "Chat", filter: { environment: ["production"] }, mode: "shadow", health: unhealthy },
+        ...{ enabled: false, disabled_reason: "failing", disabled_at: ago(60), suspended_at: ago(60) },
+        ...{ last_certification: certified, created_by: "ann", updated_by: "bob", secret_rotated_at: ago(60) },
+      },
+    },
+  },
+  "the only webhook of a project with several": { args: ["webhooks", "show", ...inProject] },
+  "a webhook that does not exist": { args: ["webhooks", "show", "ffff", ...inProject] },
+  "statistics of a webhook": { args: ["webhooks", "stats", ...onWebhook] },
+  "statistics of a week without deliveries": {
+    args: ["webhooks", "stats", "--window", "7d", ...onWebhook],
+    responses: {
+      "GET stats": {
+        ...{ ...stats, window: "7d", deliveries_read: 0, attempts: 0, succeeded: 0, success_rate: null },
+        ...{ response_ms: null, by_event: [], by_error: [] },
+      },
+    },
+  },
+  "a webhook is changed": {
+    args: [
+      ...["webhooks", "update", "--url", "https://example.com/2", "--name", "", "--events", "deploy.started"],
+      ...["--filter", "", "--enable", "--mode", "live", ...onWebhook],
+    ],
+  },
+  "a webhook is disabled": { args: ["webhooks", "update", "--disable", ...onWebhook] },
+  "a webhook is not changed": { args: ["webhooks", "update", ...onWebhook] },
+  "a webhook is deleted": { args: ["webhooks", "delete", webhookId, "--yes", ...inProject] },
+  "a secret is rotated": { args: ["webhooks", "rotate", "--overlap", "1d", ...onWebhook], showsSecret: true },
+  "a secret is rotated without an overlap": {
+    args: ["webhooks", "rotate", "--overlap", "0", "--yes", ...onWebhook],
+    showsSecret: true,
+  },
+  "a test delivery": { args: ["webhooks", "test", "--event", "deploy.failed", ...onWebhook] },
+  "a test delivery, without its outcome": { args: ["webhooks", "test", "--no-wait", ...onWebhook] },
+  "a filter is tried": { args: ["webhooks", "test-filter", ...onWebhook, "--filter", "environment=production"] },
+  "a filter is tried without events": {
+    args: ["webhooks", "test-filter", ...onWebhook, "--filter", "environment=production"],
+    responses: without("GET events"),
+  },
+  "a certification that is not passed": { args: ["webhooks", "certify", ...onWebhook] },
+  "a certification that is passed": {
+    args: ["webhooks", "certify", ...onWebhook],
+    responses: { "GET c-1": { ...report, status: "finished", finished_at: ago(0), passed: true, checks: [checks[0]] } },
+  },
+  "deliveries of a project": { args: ["deliveries", "list", ...inProject] },
+  "deliveries of a webhook, filtered": {
+    args: [
+      ...["deliveries", "list", "--status", "failed", "--event", "deploy.failed", "--deployment", deploymentId],
+      ...["--error", "timeout", "--since", "2h", "--until", "1h", "--limit", "5", ...ofWebhook],
+    ],
+  },
+  "no deliveries": { args: ["deliveries", "list", ...inProject], responses: without("GET deliveries") },
+  "a delivery": { args: ["deliveries", "show", newest.id, ...ofWebhook] },
+  "a delivery in shadow mode": {
+    args: ["deliveries", "show", newest.id, ...ofWebhook],
+    responses: {
+      [`GET ${newest.id}`]: {
+        ...{ ...delivered, status: "shadowed", waiting_for: null, next_attempt_at: null, last_attempt: null },
+        ...{ attempts: [], deployment_id: deploymentId, test: true },
+        shadow: { at: ago(60), headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } },
+      },
+    },
+  },
+  "a delivery is sent again": { args: ["deliveries", "redeliver", newest.id, ...ofWebhook] },
+  "a delivery is sent again, without its outcome": {
+    args: ["deliveries", "redeliver", newest.id, "--no-wait", ...ofWebhook],
+  },
+  "deliveries are recovered": { args: ["deliveries", "recover", "--since", "2h", "--status", "held", ...ofWebhook] },
+  "deliveries are counted": { args: ["deliveries", "recover", "--since", "2h", "--dry-run", ...ofWebhook] },
+  deployments: { args: ["deployments", "list", ...inProject] },
+  "no deployments": { args: ["deployments", "list", ...inProject], responses: without("GET events") },
+  "a deployment that has ended": { args: ["deployments", "wait", deploymentId, ...inProject] },
+  "events of a deployment": {
+    args: ["events", "list", "--event", "deploy.started", "--deployment", deploymentId, "--limit", "5", ...inProject],
+  },
+  "no events": { args: ["events", "list", ...inProject], responses: without("GET events") },
+  "a workflow is trusted": {
+    args: [
+      ...["workflows", "trust", "42", "--ref", "refs/heads/main", "--environment", "production", "--event", "push"],
+      ...["--file", "acme/shop/.github/workflows/ci.yml@refs/heads/main", "--owner-id", "7", "--name", "main"],
+      ...["--issuer", "github", "--permission", "webhooks:read", ...inProject],
+    ],
+  },
+  "trusted workflows": { args: ["workflows", "list", ...inProject] },
+  "no trusted workflows": { args: ["workflows", "list", ...inProject], responses: without("GET trusted-workflows") },
+  "a workflow is no longer trusted": { args: ["workflows", "untrust", workflowId, "--yes", ...inProject] },
+  "audit of the user": { args: ["audit"] },
+  "audit of a project": { args: ["audit", "--limit", "5", ...inProject] },
+  "nothing in the audit": { args: ["audit"], responses: without("GET audit-events") },
+};
+
+beforeAll(() => {
+  jest.useFakeTimers({
+    now,
+    doNotFake: [
+      ...(["clearImmediate", "clearInterval", "clearTimeout", "setImmediate", "setInterval", "setTimeout"] as const),
+      ...(["hrtime", "nextTick", "performance", "queueMicrotask"] as const),
+    ],
+  });
+});
+afterAll(() => jest.useRealTimers());
+
+/** The command with its requests, its output and its exit code, as a text. */
+async function transcript({ args, responses: own = {}, showsSecret = false }: Row): Promise<string> {
+  const sent: string[] = [];
+  const all = Object.entries({ ...responses, ...own });
+  const spy = jest.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    const { pathname, search } = new URL(request.url);
+    const onceKey = request.headers.get("idempotency-key");
+    const once = onceKey && args.includes(onceKey) ? ` (idempotency key ${onceKey})` : "";
+    sent.push(`${request.method} ${pathname}${search}${once} ${await request.text()}`.trim());
+    const [, data] = all.find(([route]) => {
+      const [method, end] = route.split(" ");
+      return method === request.method && pathname.endsWith(`/${end}`);
+    }) ?? ["", undefined];
+    if (data instanceof Response) return data;
+    if (request.method === "DELETE") return new Response(null, { status: 204 });
+    if (data !== undefined) return Response.json({ data });
+    throw new Error(`No stub for ${sent.at(-1)}`);
+  });
+  const env = { SVC_BASE_URL: "https://api.test", SVC_API_KEY: `svc_${"0".repeat(64)}` };
+  const { code, stdout, stderr } = await svcHere(args, { env, showsSecret });
+  spy.mockRestore();
+  const notes = stderr.replaceAll(/^(?=.)/gm, "! ");
+  return [`$ svc ${args.join(" ")}`, ...sent, stdout.trimEnd(), notes.trimEnd(), `exit ${code}`]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+test.each(Object.entries(rows))("%s", async (_, row) => {
+  const both = [await transcript(row), await transcript({ ...row, args: [...row.args, "--json"] })];
+  expect(both.join("\n")).toMatchSnapshot();
+});
+
+/** Commands that read a file or stdin, write one, or run until they are interrupted. They have tests of their own. */
+const others = [
+  ...["login", "logout", "keys revoke-leaked", "projects use", "apply", "deliveries tail", "deployments watch"],
+  ...["listen", "trigger", "verify", "mcp", "completion", "help"],
+];
+
+test("each command has a row", () => {
+  const leaves = (command: Command, path: string[]): string[] =>
+    command.commands.length === 0
+      ? [path.join(" ")]
+      : command.commands.flatMap((each) => leaves(each, [...path, each.name()]));
+  const called = Object.values(rows).map(({ args }) => args.join(" "));
+  const missing = leaves(createProgram(), []).filter(
+    (name) => !called.some((args) => `${args} `.startsWith(`${name} `)),
+  );
+  expect(missing).toEqual(others);
+});
