@@ -260,6 +260,12 @@ describe("a wrong secret", () => {
     expect(await serviceCodes(given)).toEqual({ "X-Service-Signature": [false, code] });
   });
 
+  test("in upper case is named as that although the body was changed too", async () => {
+    const headers = { ...signed(), "content-length": "1" };
+    const [{ findings } = { findings: [] }] = await verify(headers, "{}", [secret.replace("a7", "A7")]);
+    expect(findings.map(({ code }) => code)).toEqual(["body_length", "secret_case"]);
+  });
+
   test("is reported as old, and valid, during the overlap of a rotation", async () => {
     expect(codes(await verify(signed(body, secret, [oldSecret]), body, [secret.toUpperCase(), oldSecret]))).toEqual({
       "X-Service-Signature": [true, "old_secret"],

@@ -322,10 +322,11 @@ function unexplained({ headers, body }: ReceivedRequest, secrets: string[]): Fin
     const message = "A secret that starts with svc_ is an API key.";
     findings.push({ code: "secret_is_api_key", message, fix: "Use the webhook's secret, which starts with whsec_." });
   } else if (!secrets.some((secret) => SECRET.test(secret))) {
+    const isCase = secrets.some((secret) => SECRET.test(secret.toLowerCase()));
     const message =
       "The secret is not one that the service created (whsec_ and 64 hex digits, 70 characters in total): it is cut off, or was imported with the webhook.";
     const fix = "Copy it again. If it is lost, create a new one: svc webhooks rotate <id>.";
-    findings.push({ code: "secret_incomplete", message, fix });
+    findings.push(isCase ? mistakes.caseChanged : { code: "secret_incomplete", message, fix });
   }
   if (findings.length > 0) return findings;
   const message =

@@ -179,6 +179,12 @@ export const bodies: MistakeRow<BodyChange>[] = [
   }),
 ];
 
+export const caseChanged: Finding = {
+  code: "secret_case",
+  message: "The case of the secret was changed.",
+  fix: "Use the secret as it was shown, in lower case.",
+};
+
 export const secrets: MistakeRow<SecretChange>[] = [
   {
     code: "secret_whitespace",
@@ -198,12 +204,7 @@ export const secrets: MistakeRow<SecretChange>[] = [
     fix: "Use the whole secret as it was shown.",
     change: (secret) => (secret.startsWith("whsec_") ? undefined : `whsec_${secret}`),
   },
-  {
-    code: "secret_case",
-    message: "The case of the secret was changed.",
-    fix: "Use the secret as it was shown, in lower case.",
-    change: (secret) => secret.toLowerCase(),
-  },
+  { ...caseChanged, change: (secret) => secret.toLowerCase() },
 ];
 
 const part = (secret: string): string => secret.replace(/^whsec_/, "");
