@@ -2,12 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, DeploymentEvent, EventName, EventPage } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { isTemporary } from "./api.ts";
+import { remember } from "./recent-ids.ts";
 import { note } from "./terminal.ts";
 
 const FIRST_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 30;
-/** Upper bound on the ids by which an event is recognized that the feed returns again. */
-const MAX_KNOWN = 1_000;
 
 interface FollowOptions {
   query: { event?: EventName; deployment_id?: string };
@@ -42,8 +41,7 @@ export async function* eachNewEvent(
       };
       for await (const page of api.followEvents(projectId, next, { onPoll })) {
         const items = page.items.filter(({ id }) => !seen.has(id));
-        for (const { id } of items) seen.add(id);
-        for (const id of [...seen].slice(0, Math.max(seen.size - MAX_KNOWN, 0))) seen.delete(id);
+        for (const { id } of items) remember(seen, id);
         // Before the events, which may not be yielded to the end.
         cursor = page.cursor;
         yield* items;

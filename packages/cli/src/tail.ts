@@ -128,7 +128,10 @@ function createPoll(api: Client, webhook: WebhookRef): () => Promise<Change[]> {
       else pendingIds.delete(id);
     }
     isFirst = false;
-    return [...found.values()].filter(recordState).map((delivery) => ({ delivery, webhook }));
+    const changed = [...found.values()].filter(recordState);
+    // Pages of a later poll end with the oldest of these at the latest: any other one is only looked up, while it is pending.
+    for (const id of knownStates.keys()) if (!found.has(id) && !pendingIds.has(id)) knownStates.delete(id);
+    return changed.map((delivery) => ({ delivery, webhook }));
   };
 }
 

@@ -70,6 +70,18 @@ test("shows each delivery with its verified signatures, and marks a repeated del
   expect(await listener.ended).toMatchObject({ code: 0 });
 });
 
+test("marks a delivery as repeated if it is one of the last thousand", async () => {
+  const port = await freePort();
+  const listener = svcHere(["listen", "--port", String(port), "--count", "1003"]);
+  const send = (id: number) =>
+    fetch(`http://127.0.0.1:${port}/`, { method: "POST", headers: { "x-service-delivery": `d-${id}-` } });
+  await eventually(() => send(0));
+  for (let id = 1; id <= 1_000; id++) await send(id);
+  for (const id of [1, 0]) await send(id);
+  const { stdout } = await listener;
+  expect(stdout.match(/repeated.*\n.*/g)).toEqual(["repeated delivery)\ndelivery             d-1-"]);
+});
+
 test("stops on SIGINT while a request is incomplete", async () => {
   const { listener, url } = await listening([]);
   const socket = net.connect(Number(new URL(url).port), "127.0.0.1");

@@ -161,6 +161,17 @@ test("prints a pending delivery again once it waits for its receiver to recover,
   await eventually(() => expect(printed.slice(2)).toEqual(["d-0000 pending"]));
 });
 
+test("remembers the deliveries of the last pages and the pending ones, and no more", async () => {
+  const [done, pending] = [newDelivery(0, "succeeded"), newDelivery(1, "pending")];
+  deliveries = [done, pending];
+  start(2);
+  await eventually(() => expect(printed).toHaveLength(2));
+  for (let number = 2; number < 102; number++) deliveries.push(newDelivery(number, "succeeded"));
+  await eventually(() => expect(printed).toHaveLength(102));
+  deliveries = [done, pending];
+  await eventually(() => expect(printed.slice(102)).toEqual(["d-0000 succeeded"]));
+});
+
 test("looks up a pending delivery no more once it has expired", async () => {
   deliveries = [newDelivery(0, "pending")];
   start(0);

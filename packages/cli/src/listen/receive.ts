@@ -5,6 +5,7 @@ import { parseExactly } from "../../../client/src/exact-json.ts";
 import { diagnose, TOLERANCE_SECONDS, type Verdict } from "../../../client/src/verify/diagnose.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { runUntilInterrupted } from "../interrupt.ts";
+import { remember } from "../recent-ids.ts";
 import { jsonText, note, print, printable, styled } from "../terminal.ts";
 import { formatVerdict, toVerdictRecord, type VerdictRecord } from "../verify/verdict-view.ts";
 
@@ -129,7 +130,7 @@ function formatDelivery(
   const event = headers["x-service-event"];
   const id = headers["x-service-delivery"];
   const repeated = id !== undefined && seenIds.has(id) ? styled("yellow", "  (repeated delivery)") : "";
-  if (id !== undefined) seenIds.add(id);
+  if (id !== undefined) remember(seenIds, id);
   const title = styled("bold", printable(event ?? `${method} ${path}`));
   return [
     `\n${styled("dim", received_at)}  ${title}${repeated}`,
