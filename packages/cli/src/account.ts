@@ -55,8 +55,11 @@ async function login(options: Globals & { withToken?: boolean; local?: boolean }
   note(
     `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}${describeCount(projectCount)}. Stored in ${configPath()}.`,
   );
-  if (process.env.SVC_API_KEY) note("SVC_API_KEY is set and takes precedence over it.");
-  if (process.env.SVC_BASE_URL) note("SVC_BASE_URL is set and takes precedence over it.");
+  const { SVC_API_KEY, SVC_BASE_URL } = process.env;
+  if (SVC_API_KEY?.trim()) note("SVC_API_KEY is set and takes precedence over it.");
+  // Without these options, the stored URL is that of the variable.
+  const isOther = options.local || options.baseUrl !== undefined;
+  if (isOther && SVC_BASE_URL?.trim()) note("SVC_BASE_URL is set and takes precedence over it.");
 }
 
 async function resolveBaseUrl(globals: Globals): Promise<string> {

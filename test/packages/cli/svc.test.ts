@@ -156,7 +156,12 @@ describe("signing in", () => {
 
   test("SVC_BASE_URL and SVC_API_KEY override stored values, and --base-url overrides both", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
-    await svcHere(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
+    const nowhere = "http://127.0.0.1:9";
+    const login = async (more: Record<string, string>, ...args: string[]) =>
+      (await svcHere(["login", "--with-token", ...args], { env: { XDG_CONFIG_HOME, ...more }, input: key })).stderr;
+    const taken = await login({ SVC_API_KEY: token, SVC_BASE_URL: nowhere }, "--base-url", service.baseUrl);
+    expect(taken.match(/\w+ is set and takes precedence/g)).toHaveLength(2);
+    expect(await login({ SVC_API_KEY: " ", SVC_BASE_URL: service.baseUrl })).not.toContain("precedence");
     const whoami = async (more: Record<string, string>, ...args: string[]) =>
       json(await svcHere(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
     expect(await whoami({ SVC_API_KEY: token })).toMatchObject({
@@ -165,7 +170,6 @@ describe("signing in", () => {
       expires_at: expect.stringMatching(/Z$/),
       source: "SVC_API_KEY",
     });
-    const nowhere = "http://127.0.0.1:9";
     expect(await whoami({ SVC_API_KEY: key, SVC_BASE_URL: nowhere }, "--base-url", service.baseUrl)).toMatchObject({
       base_url: service.baseUrl,
     });
@@ -241,8 +245,8 @@ describe("on a terminal", () => {
     expect((await api.get(path(id))).status).toBe(200);
     const file = join(freshConfigHome(), "none.json");
     writeFileSync(file, '{"webhooks":[]}');
-    const pruned = await svcOnTerminal(["apply", "-f", file, "--prune"], [["[y/N] ", "\r"]], env);
-    expect(pruned).toMatchObject({ code: 2, stdout: expect.stringContaining("Delete webhooks: 1?") });
+    const pruned = await svcOnTerminal(["apply", "-f", file, "--prune", "--json"], [["[y/N] ", "\r"]], env);
+    expect(pruned).toMatchObject({ code: 2, stdout: expect.stringMatching(`- .*${id}, [^]*Delete webhooks: 1[?]`) });
     expect((await api.get(path(id))).status).toBe(200);
     expect((await remove("y\r")).code).toBe(0);
     expect((await api.get(path(id))).status).toBe(404);
@@ -615,6 +619,7 @@ describe("webhooks", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(decisions).toMatchObject([{ received: false }, { received: false }]);
+    expect(decisions[0]).not.toHaveProperty("payload");
     expect(decisions.map(({ reason }) => reason)).toContainEqual(expect.stringContaining("; branch is release/2"));
     expect(other.stderr).toContain('the field "brnch" in its data. Is it misspelt?');
     expect((await api.get(path(id))).body.data.filter).toEqual(filter);

@@ -19,11 +19,13 @@ export async function applyPlan(
   plan: Change[],
   { json, yes }: Globals & { yes?: boolean },
 ): Promise<void> {
-  if (!json) note(planText(plan, process.stderr));
   const changes = actionOrder.flatMap((action) => plan.filter((change) => change.action === action));
   const deletions = plan.filter(({ action }) => action === "delete").length;
   // In a job, --prune is the consent: no terminal can confirm.
-  if (deletions > 0 && isInteractive()) await confirm(`Delete webhooks: ${deletions}`, yes);
+  const isAsked = deletions > 0 && isInteractive();
+  // With --json only for the question, whose answer needs the URLs.
+  if (!json || isAsked) note(planText(plan, process.stderr));
+  if (isAsked) await confirm(`Delete webhooks: ${deletions}`, yes);
   let made = 0;
   for (const change of changes) {
     try {
