@@ -15,13 +15,7 @@ export async function releaseLeases(): Promise<void> {
 async function releaseShard(shard: number): Promise<void> {
   for await (const wakeUps of overduePages(shard, new Date(), 100)) {
     const released = wakeUps.map((webhook) =>
-      dynamo().send(
-        new UpdateCommand({
-          ...wakeUpKey(webhook),
-          UpdateExpression: "REMOVE lease_until, lease_id",
-          ConditionExpression: "attribute_exists(due)",
-        }),
-      ),
+      dynamo().send(new UpdateCommand({ ...wakeUpKey(webhook), UpdateExpression: "REMOVE lease_until, lease_id" })),
     );
     await allEnded(released);
   }

@@ -210,6 +210,24 @@ test("every command for a running service prints how to start one when none is r
   }
 });
 
+test("commands use the engines of their settings, whether or not a service is running", async () => {
+  const engines = {
+    AWS_ENDPOINT_URL_DYNAMODB: run.dynamoEndpoint,
+    AWS_ENDPOINT_URL_SQS: new URL(run.eventsQueueUrl).origin,
+  };
+  const event = ["event", ["--project", randomUUID(), "--event", "deploy.failed"]] as const;
+  const project = ["project", ["--user", randomUUID(), "--name", "Shop"]] as const;
+  for (const [file, args] of [event, project]) {
+    expect(await commandHere(file, [...args], { DATA_DIR: freshDataDir(), ...engines })).toMatchObject({ code: 0 });
+  }
+  const unreachable = "http://127.0.0.1:9";
+  const failures = [
+    runCommand(event[0], [...event[1]], { ...settings, AWS_ENDPOINT_URL_SQS: unreachable }),
+    runCommand(project[0], [...project[1]], { ...settings, AWS_ENDPOINT_URL_DYNAMODB: unreachable }),
+  ];
+  for (const { stderr } of await Promise.all(failures)) expect(stderr).toContain("ECONNREFUSED");
+});
+
 interface Shown {
   health: { last_success_at: string | null };
 }
