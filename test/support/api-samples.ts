@@ -34,6 +34,7 @@ export const webhooks = [
     ...{ ...webhook, id: reason, enabled: false, disabled_reason: reason },
   })),
   ...["new", "slow", "probing"].map((state) => ({ ...webhook, id: state, health: { ...webhook.health, state } })),
+  { ...webhook, id: "w-6", enabled: false },
   { ...webhook, id: "w-4", mode: "shadow", last_certification: { ...certified, passed: false } },
   { ...webhook, id: "w-5", suspended_at: ago(60) },
 ];

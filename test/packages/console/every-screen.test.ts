@@ -7,6 +7,7 @@ import {
   certified,
   checks,
   deliveries,
+  deliveryOf,
   deploymentId,
   events,
   failed,
@@ -21,7 +22,7 @@ import {
   webhooks,
   workflow,
 } from "../../support/api-samples.ts";
-import { browser, click, elapse, enter, outlineOf, shows } from "../../support/browser-page.ts";
+import { browser, click, elapse, enter, outlineOf, shows, textsOf } from "../../support/browser-page.ts";
 import {
   at,
   attempt,
@@ -30,7 +31,9 @@ import {
   json,
   projectId,
   respond,
+  sent,
   show,
+  source,
   start,
   useConsole,
   webhook,
@@ -43,7 +46,8 @@ useConsole();
 
 const page = (items: unknown[]) => json(items, { Link: `<https://api.test/v1/next?cursor=1>; rel="next"` });
 
-beforeEach(() => {
+beforeEach(async () => {
+  (await source("session.ts")).clearSession();
   const inUtc = function (this: Date, _: unknown, options?: object) {
     return `${this.toISOString()} ${Object.values(options ?? {})}`;
   };
@@ -65,7 +69,7 @@ beforeEach(() => {
       ...newest,
       payload: { event: "deploy.failed" },
       attempt_count: 2,
-      attempts: [failed, { ...attempt, number: 2, request_count: 2 }],
+      attempts: [failed, { ...attempt, number: 2, request_count: 2, trigger: "redeliver" }],
     }),
   );
   respond("GET c-1", () => json({ ...report, status: "running" }));
@@ -105,6 +109,12 @@ const clicks =
   async () => {
     for (const name of names) await click(name);
   };
+/** Counts in the dialog of a recovery. The ids of the samples contain times of 2024. */
+async function countSince2020(): Promise<void> {
+  await click("Recover…");
+  await enter("Created since", "2020-01-01T00:00");
+  await click("Count");
+}
 
 const screens: Record<string, Screen> = {
   projects: { address: "#/projects" },
@@ -120,6 +130,7 @@ const screens: Record<string, Screen> = {
   "deliveries of a project without webhooks": { address: `${project}/deliveries`, responses: [["GET webhooks", []]] },
   "deliveries of a project, for a viewer": { address: `#/projects/${otherProjectId}/deliveries` },
   "events of a project": { address: `${project}/events` },
+  "no events": { address: `${project}/events`, responses: [["GET events", []]] },
   "no events that match": { address: `${project}/events?event=deploy.failed`, responses: [["GET events", []]] },
   "access to a project": { address: `${project}/access` },
   "audit of a project": { address: `${project}/audit` },
@@ -145,6 +156,21 @@ const screens: Record<string, Screen> = {
   },
   "a webhook of a suspended project": { address: hash, responses: withWebhook({ suspended_at: ago(60) }) },
   "a webhook in shadow mode": { address: hash, responses: withWebhook({ mode: "shadow" }) },
+  "an error with details": {
+    address: hash,
+    responses: [
+      [
+        `GET ${webhookId}`,
+        () => {
+          const details = ["is long", "is not a URL"].map((message) => ({ path: "url", message }));
+          return Response.json(
+            { error: { code: "validation_error", message: "The url is long.", request_id: "r-42", details } },
+            { status: 400 },
+          );
+        },
+      ],
+    ],
+  },
   "a webhook that does not exist": {
     address: hash,
     responses: [[`GET ${webhookId}`, () => failure(404, "not_found", "No webhook with this id exists.")]],
@@ -324,7 +350,11 @@ const screens: Record<string, Screen> = {
   "a webhook is disabled": { address: hash, steps: clicks("Disable") },
   "a webhook is deleted": { address: hash, steps: clicks("Delete") },
   "deliveries are recovered": { address: hash, steps: clicks("Recover…") },
-  "deliveries are counted before they are recovered": { address: hash, steps: clicks("Recover…", "Count") },
+  "deliveries are counted before they are recovered": {
+    address: hash,
+    responses: [["GET deliveries", [deliveryOf(1, "held"), deliveryOf(2, "failed")]]],
+    steps: countSince2020,
+  },
   "a certification is requested": { address: `${hash}/certification`, steps: clicks("Certify…") },
 };
 
@@ -339,6 +369,104 @@ test.each(Object.entries(screens))("%s", async (_, { address, responses = [], pa
   await elapse(100);
   const shown = part ? labelled(part) : browser.page.getElementById("main");
   expect(seen(browser.page.querySelector("dialog[open]") ?? shown)).toMatchSnapshot();
+});
+
+test.each(Object.entries(screens).filter(([, { steps }]) => steps === undefined))(
+  "%s, while it loads",
+  async (_, screen) => {
+    const own = screen.responses?.map(([route]) => route) ?? [];
+    const loads = ["webhooks", "stats", "deliveries", "events", "api-keys", "service-accounts", "audit-events", "c-1"];
+    for (const route of [...own, ...loads.map((name) => `GET ${name}`)]) respond(route, () => new Promise(() => {}));
+    await start(screen.address);
+    await elapse(1_000);
+    const skeletons = browser.page.body.all().filter((node) => node.getAttribute("class") === "skeleton");
+    expect(skeletons.map(({ childNodes }) => childNodes.length)).toMatchSnapshot();
+  },
+);
+
+/** What ends with a request that changes something, or with a new address. */
+const actions: Record<string, Screen> = {
+  "a webhook is created with all that is optional": {
+    address: project,
+    responses: [["POST webhooks", { ...webhook, secret: "whsec_1234" }]],
+    steps: async () => {
+      await click("New webhook");
+      await enter("URL", "https://example.com/hook");
+      await enter("Name optional", "Chat");
+      await enter("Filter optional", "branch=main");
+      await click("Create webhook");
+    },
+  },
+  "a webhook is edited": {
+    address: hash,
+    steps: async () => {
+      await click("Edit");
+      await enter("URL", "https://example.com/2");
+      await enter("Filter optional", "branch=main");
+      await click("Save");
+    },
+  },
+  "a webhook is not changed": { address: hash, steps: clicks("Edit", "Save") },
+  "a webhook is disabled": { address: hash, steps: clicks("Disable", "Disable webhook") },
+  "a webhook is enabled": { address: hash, responses: withWebhook({ enabled: false }), steps: clicks("Enable") },
+  "a webhook is deleted": { address: hash, steps: clicks("Delete", "Delete webhook") },
+  "a test delivery is sent": {
+    address: hash,
+    responses: [["POST test", newest]],
+    steps: clicks("Send test", "Send test"),
+  },
+  "a delivery is sent again": { address: detail, responses: [["POST redeliver", newest]], steps: clicks("Redeliver") },
+  "deliveries are recovered": {
+    address: hash,
+    responses: [
+      ["GET deliveries", [deliveryOf(1, "held"), deliveryOf(2, "failed")]],
+      ["POST recover", { count: 2, complete: true }],
+    ],
+    steps: async () => {
+      await countSince2020();
+      await click("Recover 2");
+    },
+  },
+  "a certification is requested": {
+    address: `${hash}/certification`,
+    responses: [["POST certify", report]],
+    steps: clicks("Certify…", "Certify"),
+  },
+  "a key is renamed": {
+    address: "#/keys",
+    steps: async () => {
+      await click("Rename ci");
+      await enter("Name", "build");
+      await click("Rename");
+    },
+  },
+  "a key is rolled": {
+    address: "#/keys",
+    responses: [["POST roll", { ...key, key: "svc_1" }]],
+    steps: async () => {
+      await click("Roll ci");
+      await enter("1 hour", true);
+      await click("Roll key");
+    },
+  },
+  "a key is revoked": { address: "#/keys", steps: clicks("Revoke ci", "Revoke key") },
+  "a service account is deleted": { address: `${project}/access`, steps: clicks("Delete deploy job", "Delete") },
+  "a trusted workflow is deleted": { address: `${project}/access`, steps: clicks("Delete main", "Delete") },
+};
+
+test.each(Object.entries(actions))("an action: %s", async (_, { address, responses = [], steps }) => {
+  for (const id of [webhookId, key.id, account.id, workflow.id])
+    for (const method of ["PATCH", "DELETE"]) respond(`${method} ${id}`, () => json({}));
+  for (const [route, data] of responses) respond(route, typeof data === "function" ? () => data() : () => json(data));
+  await start(address);
+  await elapse(1_000);
+  await steps?.();
+  await elapse(1_000);
+  const changes = sent.filter(({ method }) => method !== "GET");
+  const lines = changes.map(({ method, path, body }) => `${method} ${path} ${JSON.stringify(body) ?? ""}`.trim());
+  const title = browser.page.querySelector("dialog[open]")?.childNodes[0]?.textContent;
+  const shown = [...lines, browser.location.hash, textsOf("status").at(-1), title, ...textsOf("alert")];
+  expect(shown.filter(Boolean).join("\n").replaceAll("-0000-7000-8000-00000000d301", "")).toMatchSnapshot();
 });
 
 test("the page around a screen, which counts down the end of the session and says that the device is offline", async () => {
