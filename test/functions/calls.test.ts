@@ -349,7 +349,17 @@ describe("deliveries", () => {
   step("an event of a disabled webhook is held", () =>
     call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started"))),
   );
-  step("a certification is requested", () => ann().post(inWebhook("certify")));
+  step("a certification is requested", () => {
+    receiver.respondWith(200);
+    return remember("certification", ann().post(inWebhook("certify")));
+  });
+  // The forged requests are random.
+  step("the receiver is certified", async () => ({ ...(await sendAll()), requests: "random" }));
+  step("the certification is read", () => ann().get(inWebhook(`certifications/${ids.certification}`)));
+  step("deliveries of the project are listed, by page", () =>
+    ann().get(`/v1/projects/${ids.pipeline}/deliveries?limit=2`),
+  );
+  step("events are listed, by page", () => ann().get(`/v1/projects/${ids.pipeline}/events?limit=1&order=oldest`));
   step("the webhook is deleted", () => ann().delete(inWebhook("")));
   step("an event of a deleted webhook has no delivery", () =>
     call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started"))),
