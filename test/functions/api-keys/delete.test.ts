@@ -1,10 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
-import { tableName } from "../../../functions/platform/env.ts";
 import { type TestService, useService } from "../../support/service.ts";
-import { itemsOf } from "../../support/stored-items.ts";
 
 const service = useService();
 
@@ -22,17 +17,6 @@ test("returns 204 with an empty body", async () => {
   expect({ status, body }).toEqual({ status: 204, body: undefined });
   expect(headers.has("content-type")).toBe(false);
   expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
-});
-
-test("removes the record and the list entry of the key", async () => {
-  const user = service.user();
-  const { id, key } = await create(user);
-  await service.as(key).get("/v1/projects");
-  await remove(user, id);
-  const record = { TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) }, ConsistentRead: true };
-  expect((await dynamo().send(new GetCommand(record))).Item).toBeUndefined();
-  const entries = await itemsOf("userApiKeys", { user_id: user.userId });
-  expect(entries).toEqual([{ user_id: user.userId, id: "#count", key_count: 0 }]);
 });
 
 test("revokes the key from the next request on", async () => {

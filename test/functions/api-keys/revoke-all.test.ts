@@ -157,13 +157,3 @@ test.each([
     details: [{ path, message: expect.any(String) }],
   });
 });
-
-test("notifies the owner of each key that the platform revoked it", async () => {
-  const user = service.user();
-  await givenKeys(user, 2);
-  await revokeAll({ user_id: user.userId });
-  const reasons = (await notifications()).flatMap(({ data }) =>
-    "reason" in data && "user_id" in data && data.user_id === user.userId ? [data.reason] : [],
-  );
-  expect(reasons).toEqual(["revoked_by_platform", "revoked_by_platform"]);
-});
