@@ -124,15 +124,23 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 const rollOnce = (user: string, id: string, overlapSeconds: number) =>
   roll(user, id, { overlapSeconds, now: new Date() });
 
+/** Runs `act` once, before the next transaction. */
+function beforeTransaction(act: () => Promise<unknown>): void {
+  let isFirst = true;
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "TransactWriteItemsCommand" && isFirst) {
+      isFirst = false;
+      await act();
+    }
+    return send();
+  });
+}
+
 test("a roll that began before a rename keeps the new name", async () => {
   const key = newKey("user-7");
   await insert(key);
   expect((await rollOnce("user-7", key.id, 600)).apiKey.name).toBe("ci");
-  let transactions = 0;
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "TransactWriteItemsCommand" && transactions++ === 0) await rename("user-7", key.id, "renamed");
-    return send();
-  });
+  beforeTransaction(() => rename("user-7", key.id, "renamed"));
   const rolled = await rollOnce("user-7", key.id, 600);
   expect(rolled.apiKey.name).toBe("renamed");
   expect(await listOf("user-7")).toMatchObject([{ name: "renamed" }]);
@@ -141,14 +149,8 @@ test("a roll that began before a rename keeps the new name", async () => {
 test("a rename that began before a roll renames the new secret", async () => {
   const key = newKey("user-9");
   await insert(key);
-  let renames = 0;
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "TransactWriteItemsCommand" && ++renames === 1) await rollOnce("user-9", key.id, 600);
-    return send();
-  });
+  beforeTransaction(() => rollOnce("user-9", key.id, 600));
   await rename("user-9", key.id, "renamed");
-  // The first one, the roll, and the second one.
-  expect(renames).toBe(3);
   expect(await listOf("user-9")).toMatchObject([{ name: "renamed" }]);
 });
 
@@ -179,16 +181,19 @@ test("a delete that began before a roll ends the new secret too", async () => {
   const key = newKey("user-8");
   await insert(key);
   const hashes = [key.key_hash];
-  let isFirst = true;
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "TransactWriteItemsCommand" && isFirst) {
-      isFirst = false;
-      hashes.push((await rollOnce("user-8", key.id, 600)).apiKey.key_hash);
-    }
-    return send();
-  });
+  beforeTransaction(async () => hashes.push((await rollOnce("user-8", key.id, 600)).apiKey.key_hash));
   await remove("user-8", key.id);
   expect(await Promise.all(hashes.map(findByHash))).toEqual([undefined, undefined]);
+});
+
+test("the end of a leaked earlier secret that began before a roll keeps the one that the roll replaces", async () => {
+  const key = newKey("user-10");
+  await insert(key);
+  const second = await rollOnce("user-10", key.id, 600);
+  beforeTransaction(() => rollOnce("user-10", key.id, 600));
+  await removeByHash([key.key_hash], "leaked", new Date(), system);
+  const { entries } = await storedFor("user-10");
+  expect(entries).toMatchObject([{ previous: [{ key_hash: second.apiKey.key_hash }] }]);
 });
 
 type Change = { kind: "roll"; overlap: number } | { kind: "rename" } | { kind: "remove" };
