@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
@@ -12,7 +9,8 @@ import { connect } from "../local/connect.ts";
 import { runCiDemo } from "../local/demo-ci.ts";
 import { heading, rejectionOf, show, step, verdict } from "../local/demo-page.ts";
 import { startReceiver } from "../local/demo-receiver.ts";
-import { demoUser, seedDemoUser } from "../local/demo-user.ts";
+import { startDemoService } from "../local/demo-service.ts";
+import { demoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
 import { findRunning } from "../local/running-service.ts";
 import { sendEvent } from "../local/send-event.ts";
@@ -76,15 +74,8 @@ async function serviceForDemo(): Promise<DemoService> {
     const { eventsQueueUrl } = await connect();
     return { baseUrl: running.baseUrl, eventsQueueUrl, token, nextStep: "", stop: async () => {} };
   }
-  const { startService } = await import("../local/service.ts");
-  const dataDir = mkdtempSync(join(tmpdir(), "demo-"));
-  const service = await startService({ ...settings, dataDir, port: 0, sqsPort: 0 });
-  await seedDemoUser();
-  const stop = async () => {
-    await service.stop();
-    rmSync(dataDir, { recursive: true, force: true });
-  };
-  return { ...service, token, nextStep: ` To try it yourself: ${startCommand(settings)}`, stop };
+  const service = await startDemoService(settings);
+  return { ...service, token, nextStep: ` To try it yourself: ${startCommand(settings)}` };
 }
 
 async function runDemo(service: DemoService): Promise<void> {

@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { logSink } from "../../functions/platform/log.ts";
 import { createClient } from "../../packages/client/src/client.ts";
 import type { ErrorCode } from "../../packages/client/src/errors.ts";
 import { type DemoIssuer, demoJob, startDemoIssuer } from "./demo-issuer.ts";
 import { heading, rejectionOf, show, step, verdict } from "./demo-page.ts";
-import { demoUser, seedDemoUser } from "./demo-user.ts";
+import { startDemoService } from "./demo-service.ts";
+import { demoUser } from "./demo-user.ts";
 import { mintToken } from "./mint-token.ts";
 import type { LocalSettings } from "./settings.ts";
 
@@ -21,16 +19,11 @@ export async function runCiDemo(settings: LocalSettings): Promise<void> {
   process.env.OIDC_ISSUERS = JSON.stringify([
     { name: "ci", issuer: issuer.url, jwks_uri: issuer.jwksUri, audience: AUDIENCE },
   ]);
-  const { startService } = await import("./service.ts");
-  const dataDir = mkdtempSync(join(tmpdir(), "demo-"));
-  const service = await startService({ ...settings, dataDir, port: 0, sqsPort: 0 });
   try {
-    await seedDemoUser();
-    await showSteps(service.baseUrl, mintToken(settings.jwtSecret, demoUser.userId), issuer);
+    const service = await startDemoService(settings);
+    await showSteps(service.baseUrl, mintToken(settings.jwtSecret, demoUser.userId), issuer).finally(service.stop);
   } finally {
     issuer.stop();
-    await service.stop();
-    rmSync(dataDir, { recursive: true, force: true });
   }
 }
 

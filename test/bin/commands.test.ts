@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DynamoDBClient, QueryCommand } from "@aws-sdk/client-dynamodb";
 import jwt from "jsonwebtoken";
@@ -254,6 +254,20 @@ test("demo starts its own service when none is running, and prints how to start 
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
   expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
 });
+
+test.each([[[]], [["ci"]]])(
+  "demo %j ends when its own service cannot start, and leaves nothing behind",
+  async (args) => {
+    const TMPDIR = freshDataDir();
+    const engines = { DATA_DIR: freshDataDir(), TMPDIR, AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" };
+    const { code, stderr } = await runCommand("demo", args, engines);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^The SQS engine at .* cannot be used/),
+    });
+    expect(readdirSync(TMPDIR)).toEqual([]);
+  },
+);
 
 test("demo prints the error of the API when it is rejected", async () => {
   const other = { ...settings, JWT_SECRET: "another secret than that of the running service" };
