@@ -449,6 +449,11 @@ const actions: Record<string, Screen> = {
       await click("Roll key");
     },
   },
+  "a secret is discarded": {
+    address: hash,
+    responses: [["POST rotate-secret", { ...webhook, secret: "whsec_1234" }]],
+    steps: clicks("Rotate secret", "Rotate", "Close", "Close"),
+  },
   "a key is revoked": { address: "#/keys", steps: clicks("Revoke ci", "Revoke key") },
   "a service account is deleted": { address: `${project}/access`, steps: clicks("Delete deploy job", "Delete") },
   "a trusted workflow is deleted": { address: `${project}/access`, steps: clicks("Delete main", "Delete") },

@@ -74,31 +74,55 @@ describe("an action that fails", () => {
   });
 });
 
-test("an error about a field is shown once, at the field, and others in full", async () => {
-  const message = "must start with https://";
-  let path = "url";
-  respond("GET webhooks", () => json([]));
-  respond("POST webhooks", () => {
+const access = `#/projects/${projectId}/access`;
+const conditions = ["ref", "environment", "job_workflow_ref", "event_name", "repository_owner_id"];
+const keyFields = { Name: "ci", "All my projects, also later ones": true } as const;
+test.each([
+  ["New key", "#/keys", "Create key", "POST api-keys", keyFields, ["name"]],
+  ["Rename ci", "#/keys", "Rename", "PATCH k-1", {}, ["name"]],
+  [
+    "New webhook",
+    `#/projects/${projectId}`,
+    "Create webhook",
+    "POST webhooks",
+    { URL: "http://x" },
+    ["url", "name", "filter.a"],
+  ],
+  ["New service account", access, "Create", "POST service-accounts", { Name: "job" }, ["name"]],
+  [
+    "Trust a workflow",
+    access,
+    "Trust",
+    "POST trusted-workflows",
+    { "Repository id": "7" },
+    ["issuer", "name", ...conditions],
+  ],
+] as const)("%s: an error about a field is shown once, at the field, and others in full", async (...row) => {
+  const [button, address, verb, route, fields, paths] = row;
+  const message = "must be another one";
+  let path = "";
+  respond("GET api-keys", () =>
+    json([{ id: "k-1", name: "ci", key_prefix: "svc_1", created_at: at, last_used_at: null }]),
+  );
+  for (const list of ["webhooks", "service-accounts", "trusted-workflows"]) respond(`GET ${list}`, () => json([]));
+  respond(route, () => {
     const error = {
       code: "validation_error",
       message: `The input is not valid: ${path} ${message}.`,
       request_id: "r-42",
     };
-    return new Response(JSON.stringify({ error: { ...error, details: [{ path, message }] } }), { status: 400 });
+    return Response.json({ error: { ...error, details: [{ path, message }] } }, { status: 400 });
   });
-  await start(`#/projects/${projectId}`);
-  await shows("No webhooks yet");
-  await click("New webhook");
-  await enter("URL", "http://example.com/");
-  await click("Create webhook");
-  await shows(message);
-  expect([textOf().split(message).length, textsOf("alert")]).toEqual([2, [expect.stringContaining("that is marked")]]);
-  path = "filter.branch";
-  await click("Create webhook");
-  await until(() => textsOf("alert").length === 1 && textOf().split(message).length === 2);
-  expect(textsOf("alert")).toEqual([expect.stringContaining("that is marked")]);
-  path = "events.0";
-  await click("Create webhook");
+  await start(address);
+  await click(button);
+  for (const [label, value] of Object.entries(fields)) await enter(label, value);
+  for (path of paths) {
+    await click(verb);
+    await until(() => textOf().split(message).length === 2);
+    expect([path, ...textsOf("alert")]).toEqual([path, expect.stringContaining("that is marked")]);
+  }
+  path = "permissions.0";
+  await click(verb);
   await shows("validation_error");
 });
 

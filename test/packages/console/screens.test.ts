@@ -246,30 +246,31 @@ describe("deliveries", () => {
   });
 
   test("are sent again oldest first, after a 429 later, and one that is rejected is listed", async () => {
-    respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
+    respond("GET deliveries", () => json([4, 3, 2, 1].map((number) => deliveryOf(number))));
     const responses = [
       failure(429, "rate_limited", "Wait.", { "Retry-After": "1" }),
       failure(404, "not_found", "There is no such delivery."),
+      failure(409, "too_many_attempts", "It has 50 attempts."),
     ];
     respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
     await start();
     for (const label of [
-      `Select delivery ${deliveryOf(3).id}`,
+      `Select delivery ${deliveryOf(4).id}`,
       "Select all shown",
-      `Select delivery ${deliveryOf(3).id}`,
+      `Select delivery ${deliveryOf(4).id}`,
     ]) {
       await enter(label, true);
     }
-    await click("Resend 2");
-    await shows("2 deliveries are sent again, oldest first");
+    await click("Resend 3");
+    await shows("3 deliveries are sent again, oldest first");
     // A dialog that sent nothing keeps the selection.
-    for (const name of ["Cancel", "Resend 2"]) await click(name);
+    for (const name of ["Cancel", "Resend 3"]) await click(name);
     expect(sentTo("POST redeliver")).toEqual([]);
-    await click("Resend 2");
-    await shows("1 of 2 sent again, 1 rejected.");
+    await click("Resend 3");
+    await shows("1 of 3 sent again, 2 rejected.");
     expect(textOf()).toContain(`${deliveryOf(1).id} There is no such delivery.`);
     const ids = sentTo("POST redeliver").map(({ path }) => path.split("/").at(-2));
-    expect(ids).toEqual([1, 1, 2].map((number) => deliveryOf(number).id));
+    expect(ids).toEqual([1, 1, 2, 3].map((number) => deliveryOf(number).id));
     await click("Cancel");
     expect(count("dialog")).toBe(0);
     expect(textOf()).not.toContain("Resend");
