@@ -50,9 +50,9 @@ const unreadable = (path: string, reason: string) =>
 /** Replaces the file atomically. Only its owner can read it, from the first byte on. */
 export function writeConfig(config: Config): void {
   const path = configPath();
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
   try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(draft, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
     renameSync(draft, path);
   } catch (error) {

@@ -50,11 +50,13 @@ export function checkBaseUrl(text: string): string {
     throw usageError("The base URL must have no user name, no query and no fragment.");
   }
   // Plain http would expose the credential on the network.
-  if (url.protocol === "http:" && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)) {
+  if (url.protocol === "http:" && !isOnThisMachine(url)) {
     throw usageError("The base URL must start with https://, except for a service on this machine.");
   }
   return url.href.replace(/\/+$/, "");
 }
+
+export const isOnThisMachine = ({ hostname }: URL): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 /**
  * Checks that a credential is valid in an `Authorization` header. The errors do not repeat it.

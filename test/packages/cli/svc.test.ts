@@ -1,9 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import http from "node:http";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { text } from "node:stream/consumers";
 import { jest } from "@jest/globals";
 import { mintToken } from "../../../bin/local/mint-token.ts";
@@ -70,7 +70,7 @@ describe("signing in", () => {
 
   test("stores an accepted credential in a file that only its owner can read", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
-    const login = await svc(["login", "--base-url", `${service.baseUrl}/`, "--with-token"], {
+    const login = await svc(["login", "--base-url", `${service.baseUrl}//`, "--with-token"], {
       env: { XDG_CONFIG_HOME },
       input: `${key}\n`,
     });
@@ -115,7 +115,7 @@ describe("signing in", () => {
     writeFileSync(join(cwd, ".local/running.json"), JSON.stringify({ baseUrl: service.baseUrl }));
     expect(await login()).toMatchObject({ code: 0, stderr: expect.stringContaining(`with the JWT of ${userId}`) });
     // The directory may belong to someone else.
-    writeFileSync(join(cwd, ".local/running.json"), JSON.stringify({ baseUrl: "https://elsewhere.invalid" }));
+    writeFileSync(join(cwd, ".local/running.json"), JSON.stringify({ baseUrl: "https://127.0.0.1.elsewhere.invalid" }));
     expect(await login()).toMatchObject({ code: 4, stderr: expect.stringContaining("not on this machine") });
   });
 
@@ -181,7 +181,7 @@ describe("signing in", () => {
   test.each<[string, string[], string, number, string]>([
     [
       "a plain http URL on another machine",
-      ["--base-url", "http://api.example.com"],
+      ["--base-url", "http://127.0.0.1.example.com"],
       "svc_1",
       2,
       "must start with https://",
@@ -201,13 +201,23 @@ describe("signing in", () => {
     expect(rejected.stderr).not.toContain("    at ");
   });
 
-  test("names an invalid config file without quoting it", async () => {
+  test("names a config file that is invalid, without quoting it, or that cannot be read or written", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
     mkdirSync(join(XDG_CONFIG_HOME, "svc"));
     writeFileSync(configFile(XDG_CONFIG_HOME), `{"credentials": ${key}`);
     const { code, stderr } = await svcHere(["projects", "list"], { env: { XDG_CONFIG_HOME } });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^Could not read .*config\.json: not valid JSON\.$/m);
+    rmSync(configFile(XDG_CONFIG_HOME));
+    mkdirSync(configFile(XDG_CONFIG_HOME));
+    const unread = await svcHere(["projects", "list"], { env: { XDG_CONFIG_HOME } });
+    expect(unread).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Could not read .*config\.json: EISDIR/) });
+    const login = ["login", "--base-url", service.baseUrl, "--with-token"];
+    const unwritten = await svcHere(login, { env: { XDG_CONFIG_HOME: "/sys/nowhere" }, input: key });
+    expect(unwritten).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^Could not write .*config\.json: E/),
+    });
   });
 });
 
@@ -245,7 +255,7 @@ describe("on a terminal", () => {
     expect((await api.get(path(id))).status).toBe(200);
     const file = join(freshConfigHome(), "none.json");
     writeFileSync(file, '{"webhooks":[]}');
-    const pruned = await svcOnTerminal(["apply", "-f", file, "--prune", "--json"], [["[y/N] ", "\r"]], env);
+    const pruned = await svcOnTerminal(["apply", "-f", file, "--prune", "--json"], [["[y/N] ", "yet\r"]], env);
     expect(pruned).toMatchObject({ code: 2, stdout: expect.stringMatching(`- .*${id}, [^]*Delete webhooks: 1[?]`) });
     expect((await api.get(path(id))).status).toBe(200);
     expect((await remove("y\r")).code).toBe(0);
@@ -667,7 +677,7 @@ describe("webhooks", () => {
     expect((await svcHere(["webhooks", "list"], { env })).stdout).toContain(receiver.url);
     const show = await api.get(path(id));
     // A unique prefix of the id, too.
-    for (const args of [[], [id], [id.slice(0, 30)]]) {
+    for (const args of [[], [id], [id.slice(0, 30).toUpperCase()]]) {
       expect(json(await svcHere(["webhooks", "show", ...args, "--json"], { env }))).toEqual(show.body.data);
     }
     const changed = await svcHere(["webhooks", "update", id, "--events", "deploy.failed", "--disable"], { env });
@@ -800,7 +810,7 @@ describe("apply", () => {
     const planned = await apply(file(...wanted), "--dry-run");
     expect({ code: planned.code, stderr: planned.stderr }).toEqual({ code: 0, stderr: "" });
     expect(planned.stdout).toMatch(/\n1 to create, 1 to update, 1 not in the file \(--prune deletes them\)\.\n$/);
-    expect((await apply(file(...wanted), "--dry-run", "--exit-code")).code).toBe(2);
+    expect((await apply(file(...wanted), "--dry-run", "--exit-code", "--json")).code).toBe(2);
     expect((await apply(file(...wanted), "--dry-run", "--require-certified")).code).toBe(1);
     expect(await apply(file(...wanted), "--require-certified")).toMatchObject({
       code: 1,
@@ -930,12 +940,13 @@ describe("deliveries", () => {
 
   test("redeliver waits for the outcome and exits with 1 when it failed", async () => {
     const { delivery } = await newDelivery("failed");
-    expect(await svcHere(["deliveries", "redeliver", delivery.id], { env })).toMatchObject({ code: 1 });
+    const failed = await svcHere(["deliveries", "redeliver", delivery.id, "--json"], { env });
+    expect({ code: failed.code, ...json(failed) }).toMatchObject({ code: 1, id: delivery.id });
     receiver.respondWith(200);
     const elsewhere = ["deliveries", "redeliver", delivery.id, "--webhook", randomUUID()];
     expect(await svcHere(elsewhere, { env })).toMatchObject({ code: 4 });
-    const again = await svcHere(["deliveries", "redeliver", delivery.id, "--json"], { env });
-    expect({ code: again.code, ...json(again) }).toMatchObject({ code: 0, id: delivery.id, status: "succeeded" });
+    const again = await svcHere(["deliveries", "redeliver", delivery.id], { env });
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(`^succeeded .*${delivery.id} .* 200 in `) });
   });
 
   test("recover sends failed deliveries again, since a time or a duration", async () => {
@@ -1036,7 +1047,7 @@ describe("deliveries", () => {
     await api.patch(path(id), { enabled: false });
     const { code, stderr } = await svcHere(["deliveries", "recover", "--since", "1h"], { env });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/\(conflict, request [\w-]+\)\n→ .*svc webhooks update <id> --enable/);
+    expect(stderr).toMatch(/^The webhook .*\(conflict, request [\w-]+\)\n→ .*svc webhooks update <id> --enable/);
   });
 });
 
@@ -1058,6 +1069,7 @@ test.each<[string[], number, string]>([
   [["certify"], 2, "unknown command 'certify'\nDid you mean:\n  svc webhooks certify\n"],
   [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],
   [["webhooks", "--json"], 2, '{"error":{"code":"usage_error","message":"A command is missing.'],
+  [["webhoks", "--", "--json"], 2, "unknown command 'webhoks'\n"],
   [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
   [["deliveries", "show", "7"], 2, "7 is not a valid delivery id"],
   [["deliveries", "show", randomUUID()], 4, "No delivery with the id"],
@@ -1069,7 +1081,7 @@ test.each<[string[], number, string]>([
   const rejected = await svcHere(args, { env });
   expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
   expect(rejected.stderr).not.toContain("    at ");
-  if (args.includes("--json")) expect(() => JSON.parse(rejected.stderr)).not.toThrow();
+  if (args[1] === "--json") expect(() => JSON.parse(rejected.stderr)).not.toThrow();
 });
 
 describe("when a request fails", () => {
@@ -1083,8 +1095,14 @@ describe("when a request fails", () => {
     ["a response of a proxy", 502, "<html>", 5, "not from this API"],
   ])("exits with 5 for %s", async (_, status, body, code, message) => {
     const stub = await startStub(status, { "Retry-After": "60", "Content-Type": "application/json" }, body);
-    const { code: ended, stderr } = await svcHere(["projects", "list"], { env: { ...env, SVC_BASE_URL: stub.url } });
-    expect({ ended, stderr }).toEqual({ ended: code, stderr: expect.stringContaining(message) });
+    const id = randomUUID();
+    for (const args of [
+      ["projects", "list"],
+      ["deliveries", "show", id, "--webhook", id, "--project", id],
+    ]) {
+      const { code: ended, stderr } = await svcHere(args, { env: { ...env, SVC_BASE_URL: stub.url } });
+      expect({ ended, stderr }).toEqual({ ended: code, stderr: expect.stringContaining(message) });
+    }
   });
 
   test("tail, which retries itself, makes one request of a service that is unavailable at its start", async () => {
@@ -1098,12 +1116,18 @@ describe("when a request fails", () => {
     const { code, stderr } = await svcHere(["projects", "list"], { env: { ...env, SVC_API_KEY } });
     expect({ code, stderr }).toEqual({
       code: 3,
-      stderr: expect.stringMatching(/token_expired, .*\n→ A JWT is valid for at most an hour/),
+      stderr: expect.stringMatching(/token_expired, .*\n→ A JWT is valid for at most an hour\. Set SVC_API_KEY/),
     });
   });
 
-  test("exits with 3 and names svc login when there is no credential", async () => {
-    expect(await svcHere(["projects", "list"])).toMatchObject({
+  test("exits with 3 and names svc login when there is no credential; a relative XDG_CONFIG_HOME is not read", async () => {
+    const home = freshConfigHome();
+    mkdirSync(join(home, "svc"));
+    writeFileSync(join(home, "svc/config.json"), JSON.stringify({ base_url: service.baseUrl }));
+    const XDG_CONFIG_HOME = relative(process.cwd(), home);
+    const { stderr } = await svcHere(["projects", "list"], { env: { XDG_CONFIG_HOME } });
+    expect(stderr).toContain("No service is configured.");
+    expect(await svcHere(["projects", "list"], { env: { SVC_BASE_URL: service.baseUrl } })).toMatchObject({
       code: 3,
       stderr: expect.stringContaining("svc login"),
     });

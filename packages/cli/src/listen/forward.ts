@@ -2,6 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Attempt, DeliveryErrorCode } from "../../../client/src/client.ts";
 import { usageError } from "../exit-codes.ts";
+import { isOnThisMachine } from "../session.ts";
 import { shorten } from "../table.ts";
 import { printable, styled } from "../terminal.ts";
 import { deliveryHeaders, type LocalDelivery } from "./signed-delivery.ts";
@@ -128,6 +129,6 @@ export function readForwardUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw usageError("--forward must be an absolute http(s) URL.");
   if (url.username || url.password) throw usageError("--forward must have no user name and no password.");
-  if (url.protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)) return url;
+  if (url.protocol === "https:" || isOnThisMachine(url)) return url;
   throw usageError("--forward must start with https://, except for a receiver on this machine.");
 }
