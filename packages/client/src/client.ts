@@ -395,7 +395,7 @@ function linkedCursor(headers: Headers, rel: "next" | "monitor"): string | undef
 function readBody(text: string, parseJson: (text: string) => unknown, { method, url }: Request): unknown {
   try {
     const body = parseJson(text);
-    if (typeof body === "object" && body !== null && "data" in body) return body;
+    if ("data" in Object(body)) return body;
   } catch (cause) {
     throw new NetworkError(`${method} ${url} returned a response that is not JSON.`, { cause });
   }

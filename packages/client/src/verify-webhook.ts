@@ -109,7 +109,7 @@ async function verifyStandard(
 
 /** The key is the whole secret as text. */
 async function verifyBody(body: Bytes, secrets: readonly string[], header: ReadHeader): Promise<string> {
-  const given = [required(header, "x-service-signature"), header("x-service-signature-previous") ?? ""].join(",");
+  const given = [required(header, "x-service-signature"), header("x-service-signature-previous")].join(",");
   const macs = given.split(/,\s*/).flatMap((text) => {
     const hex = /^sha256=([0-9a-f]{64})$/.exec(text)?.[1];
     return hex === undefined ? [] : [fromHex(hex)];

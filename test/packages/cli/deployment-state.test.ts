@@ -1,8 +1,8 @@
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import { exitCodeAfter } from "../../../packages/cli/src/wait-for-deployment.ts";
-import type { Client, EventName } from "../../../packages/client/src/client.ts";
-import { stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
+import type { Client, DeploymentEvent, EventName } from "../../../packages/client/src/client.ts";
+import { byTime, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 
 /** As a later version of the service may send. */
 const addedEvent = "deploy.cancelled" as EventName;
@@ -26,4 +26,21 @@ test.each([...eventNames, addedEvent])("deployment_status returns the state afte
   const project = "0193d301-0000-7000-8000-000000000001";
   const result = await tool?.run(api as unknown as Client, { project }, () => true);
   expect(result?.structured).toMatchObject({ status: stateAfterEvent({ event }) });
+});
+
+test("events are sorted by time, then a start before an end, then by id, whatever their order is", () => {
+  const rows = [
+    "1 deploy.failed b",
+    "2 deploy.started b",
+    "2 deploy.failed a",
+    "2 deploy.failed c",
+    "3 deploy.started a",
+  ];
+  const events = rows.map((row) => {
+    const [second, event, id] = row.split(" ");
+    return { row, event, id, timestamp: `2026-11-21T04:04:0${second}Z` } as unknown as DeploymentEvent & {
+      row: string;
+    };
+  });
+  for (const given of [events, events.toReversed()]) expect(given.toSorted(byTime)).toEqual(events);
 });

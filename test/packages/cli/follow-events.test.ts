@@ -109,6 +109,13 @@ async function waited(steps: Step[], listed: DeploymentEvent[] = []): Promise<vo
   await waitForDeployment({ open, deploymentId: "d-1", timeout, json: true });
 }
 
+test("a wait times out while it looks for the project too", async () => {
+  const timeout = { text: "2s", signal: AbortSignal.abort() };
+  const open = async () => Promise.reject(timeout.signal.reason);
+  const wait = waitForDeployment({ open, deploymentId: "d-1", timeout, json: true });
+  await expect(wait).rejects.toMatchObject({ exitCode: 124 });
+});
+
 test("a wait is not ended by an earlier event that arrives late", async () => {
   await waited([[eventOf(1, "deploy.failed")], [eventOf(3, "deploy.succeeded")]], [eventOf(2)]);
   expect(JSON.parse(printed)).toMatchObject({ id: "e-3" });

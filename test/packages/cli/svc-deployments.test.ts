@@ -146,6 +146,7 @@ test("svc deployments watch prints as many of the latest events of a kind as ask
   };
   await given(0, { ...live, deployment_id: before });
   await given(1, { ...live, deployment_id: found });
+  await given(1.5, broken);
   // A page ends after 250 read units, about 1 MB.
   const data = { log: "x".repeat(200_000) };
   for (let second = 2; second <= 7; second++) await given(second, { ...broken, data });

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
+import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -82,14 +83,14 @@ test("marks a delivery as repeated if it is one of the last thousand", async () 
   expect(stdout.match(/repeated.*\n.*/g)).toEqual(["repeated delivery)\ndelivery             d-1-"]);
 });
 
-test("stops on SIGINT while a request is incomplete", async () => {
+test("stops on SIGTERM while a request is incomplete", async () => {
   const { listener, url } = await listening([]);
   const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
   socket.on("error", () => {});
   await once(socket, "connect");
   socket.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
   await eventually(() => expect(socket.bytesWritten).toBeGreaterThan(50));
-  listener.child.kill("SIGINT");
+  listener.child.kill("SIGTERM");
   expect(await listener.ended).toMatchObject({ code: 0 });
 });
 
@@ -134,9 +135,11 @@ test("--json prints a delivery that svc verify accepts, and svc verify explains 
   expect((await verify({ headers: late, body }))[1]).toBe("holds");
 });
 
-test("exits with 1 after --count when a signature was invalid", async () => {
-  const { listener, url, sendTest } = await listening(["--count", "2"]);
-  await fetch(url, { method: "POST", headers: { "X-Service-Signature": `sha256=${"0".repeat(64)}` }, body: "{}" });
+test("exits with 1 after --count when one of the signatures was invalid", async () => {
+  const { listener, url, secret, sendTest } = await listening(["--count", "2"]);
+  const signed = signatureHeaders({ deliveryId: "d", at: new Date(), body: "{}" }, secret);
+  const headers = { ...signed, "X-Service-Signature": `sha256=${"0".repeat(64)}` };
+  await fetch(url, { method: "POST", headers, body: "{}" });
   await eventually(() => expect(listener.stdout()).toContain("✘ invalid"));
   await sendTest();
   expect(await listener.ended).toMatchObject({ code: 1, stdout: expect.stringContaining("✔ valid") });
@@ -242,7 +245,7 @@ describe("svc trigger", () => {
 
   test("sends a test delivery to each enabled webhook that receives the event, and says to how many", async () => {
     receiver.respondWith(200);
-    const [failed, started] = [{ events: ["deploy.failed"] }, { events: ["deploy.started"] }];
+    const [failed, started] = [{ events: ["deploy.started", "deploy.failed"] }, { events: ["deploy.started"] }];
     const project = await newProject([failed, started, failed, { ...failed, enabled: false }]);
     const { code, stdout, stderr } = await svcHere(["trigger", "deploy.failed", "--json"], { env });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "Sending deploy.failed to 2 of the project's 4 webhooks.\n" });

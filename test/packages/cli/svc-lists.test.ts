@@ -41,6 +41,9 @@ let idempotencyKey: unknown;
 /** The number of items of each list. */
 let length: number;
 let eventsPerDeployment: number;
+/** A list that cannot be read. */
+let failing: string | undefined;
+const failure = JSON.stringify({ error: { code: "internal_error", message: "No.", request_id: "r-1" } });
 let env: Record<string, string>;
 
 beforeAll(async () => {
@@ -50,13 +53,14 @@ beforeAll(async () => {
     const list = pathname.split("/").at(-1) ?? "";
     if (request.method === "POST") bodies.push(await json(request));
     idempotencyKey = request.headers["idempotency-key"];
+    const parent = pathname.includes("/webhooks/") ? ["webhook's"] : [];
+    requests.push([...parent, list, limit, ...Object.values(filters)].join(" "));
+    if (list === failing) return response.writeHead(500).end(failure);
     if (!["projects", "deliveries", "events", "audit-events"].includes(list)) {
       const listed = { webhooks: [webhook], current: { type: "api_key", project_ids: null } }[list];
       const data = (request.method === "GET" && listed) || webhook;
       return response.end(JSON.stringify({ data }));
     }
-    const parent = pathname.includes("/webhooks/") ? ["webhook's"] : [];
-    requests.push([...parent, list, limit, ...Object.values(filters)].join(" "));
     const from = Number(cursor ?? after ?? 0);
     const to = Math.min(from + Number(limit), length);
     if (to < length) response.setHeader("Link", `<http://service.test/?cursor=${to}>; rel="next"`);
@@ -66,7 +70,7 @@ beforeAll(async () => {
   env = { SVC_BASE_URL: await listening(server), SVC_API_KEY: "svc_1", SVC_PROJECT: idOf(0) };
 });
 beforeEach(() => {
-  [requests, bodies, length, eventsPerDeployment] = [[], [], COUNT, 1];
+  [requests, bodies, length, eventsPerDeployment, failing] = [[], [], COUNT, 1, undefined];
 });
 
 /** The ids that a command prints, as one JSON list or as one record per line. */
@@ -83,7 +87,11 @@ test.each<[string, number, string[]]>([
   ["deliveries list", 20, pages("deliveries", 20)],
   ["deliveries list --limit 100", 100, pages("deliveries", 100)],
   ["deliveries list --limit 101", 101, pages("deliveries", 100, 100)],
-  ["deliveries list --limit 999 --webhook 0193", COUNT, pages("webhook's deliveries", 100, 100, 100)],
+  [
+    "deliveries list --limit 999 --webhook 0193",
+    COUNT,
+    ["webhooks 100", ...pages("webhook's deliveries", 100, 100, 100)],
+  ],
   ["deliveries list --limit 150 --status failed", 150, ["deliveries 100 failed", "deliveries 100 failed"]],
   [
     `deliveries list --limit 2 --status held --event deploy.failed --deployment ${idOf(7)} --error timeout --since ${since} --until ${until}`,
@@ -97,7 +105,7 @@ test.each<[string, number, string[]]>([
   ["deployments list --limit 49", 49, pages("events", 100)],
   ["deployments list --limit 50", 50, pages("events", 100, 100)],
   ["deployments list --limit 100", 100, pages("events", 100, 100, 100)],
-  ["webhooks test-filter", 100, pages("events", 100)],
+  ["webhooks test-filter", 100, ["webhooks 100", `webhook's ${webhook.id} 100`, "events 100"]],
   ["audit --limit 7", 7, pages("audit-events", 7)],
   [`audit --limit 7 --project ${idOf(0)}`, 7, pages("audit-events", 7)],
 ])("svc %s prints %i items, and requests these pages: %j", async (command, count, expected) => {
@@ -126,7 +134,7 @@ test("the audit says who did each thing", async () => {
 
 test("a project is found by its name on each page", async () => {
   await svcHere(["events", "list", "--limit", "1", "--project", "project 249"], { env });
-  expect(requests).toEqual([...pages("projects", 100, 100, 100), "events 1"]);
+  expect(requests).toEqual(["current 100", ...pages("projects", 100, 100, 100), "events 1"]);
 });
 
 test("a list of deployments reads at most the newest thousand events", async () => {
@@ -141,6 +149,11 @@ test.each([
 ])("a recovery's dry run counts the deliveries of all pages that are %s", async (status, counted) => {
   const args = ["deliveries", "recover", "--since", "2024-01-01T00:00:00Z", "--dry-run", "--status", status];
   expect((await svcHere(args, { env })).stdout).toBe(counted);
+});
+
+test("a list of deliveries fails when the names of the webhooks cannot be read", async () => {
+  failing = "webhooks";
+  expect(await svcHere(["deliveries", "list"], { env })).toMatchObject({ code: 5, stdout: "" });
 });
 
 test("leaked keys are revoked 100 in a request", async () => {

@@ -37,6 +37,7 @@ test("the project is that of --project, of SVC_PROJECT, of svc projects use, in 
   const input = JSON.stringify({ project: "Shop", webhooks: [] });
   const applied = await svcHere(["apply", "-f", "-"], { env: { ...env, SVC_PROJECT: second }, input });
   expect(applied.stderr).toContain('No project named "Shop".');
+  expect((await svcHere(["apply", "-f", "-", "--project", first], { env, input })).code).toBe(0);
 });
 
 test("svc projects use rejects a project of others, and keeps the choice", async () => {
@@ -51,15 +52,14 @@ test("svc projects use rejects a project of others, and keeps the choice", async
   expect(await projectOf([], env)).toBe(first);
 });
 
-test("a key scoped to one project needs no --project, also without projects:read", async () => {
-  const { user, env, second } = await newMember();
-  const { body } = await user.api.post("/v1/api-keys", {
-    name: "ci",
-    permissions: ["webhooks:read"],
-    project_ids: [second],
-  });
-  const list = await svcHere(["webhooks", "list", "--json"], { env: { ...env, SVC_API_KEY: body.data.key } });
-  expect(list).toMatchObject({ code: 0, stdout: "[]\n" });
+test("a key scoped to one project needs no --project, also without projects:read, unlike one scoped to two", async () => {
+  const { user, env, first, second } = await newMember();
+  const list = async (project_ids: string[]) => {
+    const { body } = await user.api.post("/v1/api-keys", { name: "ci", permissions: ["webhooks:read"], project_ids });
+    return svcHere(["webhooks", "list", "--json"], { env: { ...env, SVC_API_KEY: body.data.key } });
+  };
+  expect(await list([second])).toMatchObject({ code: 0, stdout: "[]\n" });
+  expect(await list([first, second])).toMatchObject({ code: 1, stdout: "" });
 });
 
 /** The commands in a message: from `svc` to the end of the line or a comment. */

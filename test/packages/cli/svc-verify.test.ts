@@ -59,18 +59,14 @@ test("reports which of several secrets signed", async () => {
 });
 
 describe("a changed body", () => {
-  const escaped = body.replaceAll(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  const escapeUnicode = (text: string) =>
+    text.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const escaped = escapeUnicode(body);
   const { data, ...rest } = event;
-  const sorted = JSON.stringify({
-    data,
-    deployment_id: rest.deployment_id,
-    event: rest.event,
-    project_id: rest.project_id,
-    timestamp: rest.timestamp,
-  });
+  const { url, ...others } = data;
+  const { event: name, project_id, deployment_id, timestamp } = event;
+  const sortedWith = (data: object) => JSON.stringify({ data, deployment_id, event: name, project_id, timestamp });
+  const sorted = sortedWith(data);
   const lines = '{"a":1,\n"b":2}';
   test.each<[string, string, string | Buffer, string]>([
     ["a line break was added", body, `${body}\n`, "newline_added"],
@@ -82,7 +78,6 @@ describe("a changed body", () => {
     ["a byte order mark was added", body, `\ufeff${body}`, "bom_added"],
     ["a byte order mark was removed", `\ufeff${body}`, body, "bom_lost"],
     ["white space was added around it", body, `  ${body} \n\n`, "whitespace_added"],
-    ["it was indented with two spaces", body, JSON.stringify(event, null, 2), "body_reserialised"],
     [
       "it was indented with tabs, and a line break was added",
       body,
@@ -99,13 +94,6 @@ describe("a changed body", () => {
       "body_reserialised",
     ],
     ["its keys were sorted", body, sorted, "body_reserialised"],
-    ["it was indented when it was signed", JSON.stringify(event, null, 4), body, "body_reserialised"],
-    [
-      "a large number was rounded when it was signed",
-      '{"n":9007199254740992}',
-      '{"n":9007199254740993}',
-      "body_reserialised",
-    ],
     ["it was encoded as a JSON string", body, JSON.stringify(body), "body_stringified_twice"],
     ["it was encoded as base64", body, Buffer.from(body).toString("base64"), "body_base64"],
     [
@@ -123,11 +111,35 @@ describe("a changed body", () => {
     expect(codes(await verify(signed(asSigned), given))).toEqual(both(code));
   });
 
-  test("is explained with the format in which it was signed", async () => {
-    const [verdict] = await verify(signed(), JSON.stringify(event, null, 2));
-    expect(verdict?.findings[0]?.message).toBe(
-      "The body was parsed and serialized again: the signature matches the same JSON without white space.",
-    );
+  const spaced = body.replaceAll('":', '": ').replaceAll(',"', ', "');
+  const slashed = (text: string) => text.replaceAll("/", "\\/");
+  test.each<[string, string, string?]>([
+    ["without white space", body, JSON.stringify(event, null, 2)],
+    ["with the separators ', ' and ': '", spaced],
+    ["with the separators ', ' and ': ', and with non-ASCII characters escaped", escapeUnicode(spaced)],
+    ["indented with two spaces", JSON.stringify(event, null, 2)],
+    ["indented with four spaces", JSON.stringify(event, null, 4)],
+    ["indented with tabs", JSON.stringify(event, null, "\t")],
+    ["with non-ASCII characters escaped", escaped],
+    ["with slashes escaped", slashed(body)],
+    ["with slashes and non-ASCII characters escaped", slashed(escaped)],
+    ["with <, > and & escaped", body.replaceAll("<", "\\u003c").replaceAll(">", "\\u003e").replaceAll("&", "\\u0026")],
+    ["with sorted keys", sortedWith({ note: data.note, status: data.status, url })],
+    [
+      "with the fields in the order in which they were sent",
+      JSON.stringify({ ...rest, data: { ...others, url } }),
+      sortedWith({ ...others, url }),
+    ],
+    [
+      "with the fields in the order in which they were sent, url and status first",
+      JSON.stringify({ ...rest, data, id: 1 }),
+      JSON.stringify({ id: 1, data: { ...others, url }, ...rest }),
+    ],
+    ["with numbers rounded to double precision", '{"n":9007199254740992}', '{"n":9007199254740993}'],
+  ])("is explained with the format in which it was signed: %s", async (format, asSigned, given = body) => {
+    const verdicts = await verify(signed(asSigned), given);
+    const message = `The body was parsed and serialized again: the signature matches the same JSON ${format}.`;
+    expect(verdicts.map(({ findings }) => findings)).toMatchObject([[{ message }], [{ message }]]);
   });
 
   test("is reported by its length when it differs from Content-Length", async () => {
@@ -357,12 +369,13 @@ describe("svc verify", () => {
     ).toBe(0);
   });
 
-  test("accepts a single signature, several secrets, and secrets from a file", async () => {
+  test("accepts a single signature, several secrets, and secrets from a file, instead of those in the environment", async () => {
     const signature = ["--signature", signed()["x-service-signature"] ?? ""];
-    const two = await svcHere(["verify", ...signature, "--secret", oldSecret, "--secret", secret], { input: body });
+    const options = { env: { SVC_WEBHOOK_SECRET: oldSecret }, input: body };
+    const two = await svcHere(["verify", ...signature, "--secret", oldSecret, "--secret", secret], options);
     expect(two).toMatchObject({ code: 0, stdout: expect.stringContaining("valid, secret 2 of 2") });
     const fromFile = ["--secret-file", file("secrets.txt", `${secret}\n`)];
-    expect((await svcHere(["verify", ...signature, ...fromFile], { input: body })).code).toBe(0);
+    expect((await svcHere(["verify", ...signature, ...fromFile], options)).code).toBe(0);
   });
 
   test("accepts headers as options, as JSON, as curl shows them, and an event of API Gateway", async () => {
@@ -370,8 +383,9 @@ describe("svc verify", () => {
     expect((await svcHere(["verify", ...one, ...atArrival], { env, input: body })).code).toBe(0);
     const asJson = file("headers.json", JSON.stringify(signed()));
     const asTrace = file("trace.txt", lines.map((line) => `> ${line}`).join("\r\n"));
+    const inSeconds = ["--at", String(at.getTime() / 1000)];
     for (const path of [asJson, asTrace])
-      expect((await svcHere(["verify", "--headers", path, ...atArrival], { env, input: body })).code).toBe(0);
+      expect((await svcHere(["verify", "--headers", path, ...inSeconds], { env, input: body })).code).toBe(0);
     const forged = { ...signed(), "x-service-signature": "sha256=00" };
     const gateway = { headers: forged, body: Buffer.from(body).toString("base64"), isBase64Encoded: true };
     const delivery = file("event.json", JSON.stringify(gateway));
@@ -384,7 +398,7 @@ describe("svc verify", () => {
     ["no secret", ["verify", "--signature", "sha256=00"], "No signing secret given"],
     ["a missing file", ["verify", "--headers", "/nowhere.txt"], "Could not read /nowhere.txt (ENOENT)"],
     ["an invalid time", ["verify", "--headers", headers, "--at", "noon"], "--at must be"],
-    ["an invalid tolerance", ["verify", "--headers", headers, "--tolerance", "long"], "--tolerance must be"],
+    ["an invalid tolerance", ["verify", "--headers", headers, "--tolerance", "-5"], "--tolerance must be"],
   ])("exits with 2 and the reason for %s", async (_, args, message) => {
     expect(await svcHere(args, { input: body })).toMatchObject({
       code: 2,

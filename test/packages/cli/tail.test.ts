@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from "node:util";
 import { jest } from "@jest/globals";
 import { tail } from "../../../packages/cli/src/tail.ts";
 import type { Client, Delivery, WebhookRef } from "../../../packages/client/src/client.ts";
-import { NetworkError } from "../../../packages/client/src/errors.ts";
+import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
 import { eventually } from "../../support/eventually.ts";
 
 /* `tail` with more deliveries than one page, against a stub of the client. */
@@ -29,7 +29,7 @@ const newDelivery = (number: number, status: Delivery["status"], { webhookId } =
 
 /** Oldest first. */
 let deliveries: Delivery[];
-/** Whether the second webhook cannot be read. */
+/** Whether the second webhook cannot be read, and no delivery looked up. */
 let isDown: boolean;
 let printed: string[];
 let lookups: string[];
@@ -67,6 +67,7 @@ function start(last: number, json = true): void {
     },
     getDelivery: async (_webhook: unknown, id: string) => {
       lookups.push(id);
+      if (isDown) throw new ApiError(503, { code: "service_unavailable", message: "Busy.", request_id: "r" });
       return deliveries.find((delivery) => delivery.id === id);
     },
   } as unknown as Client;
@@ -111,8 +112,10 @@ test("prints the changes of a webhook once while another cannot be read, and tho
   isDown = true;
   deliveries.push(newDelivery(3, "succeeded"), newDelivery(4, "succeeded", other));
   await eventually(() => expect(printed.slice(2)).toEqual(["d-0003 succeeded"]));
+  deliveries.push(newDelivery(5, "succeeded"));
+  await eventually(() => expect(printed.slice(3)).toEqual(["d-0005 succeeded"]));
   isDown = false;
-  await eventually(() => expect(printed.slice(3)).toEqual(["d-0004 succeeded"]));
+  await eventually(() => expect(printed.slice(4)).toEqual(["d-0004 succeeded"]));
   const outage = ["Gone. Retrying.\n", "The service is available again.\n"];
   const started = ["Following 2 webhooks. Press Ctrl-C to stop.\n"];
   const noted = jest.mocked(process.stderr.write).mock.calls.map(([text]) => text);
@@ -168,8 +171,11 @@ test("remembers the deliveries of the last pages and the pending ones, and no mo
   await eventually(() => expect(printed).toHaveLength(2));
   for (let number = 2; number < 102; number++) deliveries.push(newDelivery(number, "succeeded"));
   await eventually(() => expect(printed).toHaveLength(102));
+  // The poll that found these has read a second page.
+  deliveries.push(newDelivery(102, "succeeded"));
+  await eventually(() => expect(printed).toHaveLength(103));
   deliveries = [done, pending];
-  await eventually(() => expect(printed.slice(102)).toEqual(["d-0000 succeeded"]));
+  await eventually(() => expect(printed.slice(103)).toEqual(["d-0000 succeeded"]));
 });
 
 test("looks up a pending delivery no more once it has expired", async () => {
@@ -192,6 +198,11 @@ test("looks up all pending deliveries beyond the first page in turn, 20 per poll
   await eventually(() => expect(new Set(lookups).size).toBe(50));
   expect(new Set(lookups.slice(0, 40)).size).toBe(40);
   expect(Math.max(...lookupCounts.map((count, poll) => count - (lookupCounts[poll - 1] ?? 0)))).toBe(20);
+  // A lookup that fails is made again.
+  isDown = true;
+  const { length } = pauses;
+  await eventually(() => expect(pauses.length).toBeGreaterThan(length + 4));
+  isDown = false;
   deliveries[49] = newDelivery(49, "failed");
   await eventually(() => expect(printed).toContain("d-0049 failed"));
 });

@@ -1,5 +1,5 @@
 import { jest } from "@jest/globals";
-import { jsonText, note, print, printable, styled } from "../../../packages/cli/src/terminal.ts";
+import { confirm, jsonText, note, print, printable, styled } from "../../../packages/cli/src/terminal.ts";
 
 /* What text of others may do to a terminal. */
 
@@ -58,4 +58,14 @@ describe.each([
       expect(written(sequence)).not.toContain("\u001b");
     }
   });
+});
+
+test.each(["stdin", "stderr"] as const)("confirm does not ask when only %s is a terminal", async (name) => {
+  const streams = { stdin: process.stdin, stderr: process.stderr };
+  for (const [key, stream] of Object.entries(streams)) {
+    jest.spyOn(process, key as typeof name, "get").mockReturnValue({ ...stream, isTTY: key === name } as never);
+  }
+  const asked = confirm("Delete it", false);
+  jest.restoreAllMocks();
+  await expect(asked).rejects.toMatchObject({ exitCode: 2, advice: expect.stringContaining("--yes") });
 });

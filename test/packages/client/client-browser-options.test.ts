@@ -74,9 +74,13 @@ describe("onWait", () => {
     expect([methods.length, waits]).toEqual([3, [7, 2]]);
   });
 
-  test("is not called when the error is thrown instead", async () => {
-    const { client, waits } = scripted([rateLimited("61")], { maxWaitSeconds: 60 });
-    await expect(client.listProjects()).rejects.toMatchObject({ code: "rate_limited", retryAfterSeconds: 61 });
+  test.each([
+    ["61", 60, 61],
+    ["0", 0, 0],
+    ["Sun, 22 Nov 2026 00:00:00 GMT", 0, undefined],
+  ])("is not called when the error is thrown instead, with Retry-After: %s", async (given, maxWaitSeconds, read) => {
+    const { client, waits } = scripted([rateLimited(given)], { maxWaitSeconds });
+    await expect(client.listProjects()).rejects.toMatchObject({ code: "rate_limited", retryAfterSeconds: read });
     expect(waits).toEqual([]);
   });
 });

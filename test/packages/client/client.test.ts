@@ -332,6 +332,7 @@ describe("with a stub service", () => {
     ["an error page of a proxy", [502, { "content-type": "text/html" }, "<h1>Bad gateway</h1>"]],
     ["a page with status 200", [200, {}, "<h1>Welcome</h1>"]],
     ["JSON of another service", [200, {}, '{"items":[]}']],
+    ["JSON that is no object", [200, {}, "null"]],
     ["an error in another format", [400, {}, '{"message":"Forbidden"}']],
   ])("throws a NetworkError without a retry for %s", async (_title, step) => {
     const { client, requests } = await startStub([step]);

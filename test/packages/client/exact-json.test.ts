@@ -24,7 +24,7 @@ describe.each([
 
   test("isExactNumber accepts only numbers that a double cannot hold", () => {
     expect(isExactNumber(parse("9007199254740993"))).toBe(true);
-    for (const value of [1, "9007199254740993", null, {}, []]) expect(isExactNumber(value)).toBe(false);
+    for (const value of [parse("1"), "9007199254740993", null, {}, []]) expect(isExactNumber(value)).toBe(false);
   });
 
   test("parse throws a SyntaxError for invalid JSON", () => {

@@ -147,6 +147,7 @@ describe.each(implementations)("verifyWebhook of $name", ({ verify, Failure }) =
   test.each([
     ["not JSON", "deployed"],
     ["empty", ""],
+    ["JSON after a byte order mark", "\ufeff{}"],
   ])("returns invalid_payload when the signature is valid and the body is %s", async (_, raw) => {
     const headers = headersOf({ signedBody: raw });
     expect(await resultsOf({ body: raw, headers, secret })).toEqual(inBoth("invalid_payload"));

@@ -104,6 +104,7 @@ test("forwards the bytes and headers that a webhook gets, with both signatures v
   expect(forwarded.method).toBe("POST");
   expect(Object.keys(forwarded.headers).sort()).toEqual(Object.keys(delivered.headers).sort());
   const plain = ["content-type", "user-agent", "x-service-event", "content-length", "accept-encoding", "connection"];
+  expect(forwarded.headers.host).toBe(destination.url.host);
   for (const name of plain) expect({ [name]: forwarded.headers[name] }).toEqual({ [name]: delivered.headers[name] });
   // The id of another delivery of the same event.
   expect(forwarded.headers["webhook-id"]?.slice(0, 13)).toBe(delivered.headers["webhook-id"]?.slice(0, 13));
@@ -126,7 +127,7 @@ test("forwards the bytes and headers that a webhook gets, with both signatures v
 
 test("shows each event with the response to it, and stops after --count with exit code 1 if one failed", async () => {
   receiver.respondWith((request, response) =>
-    response.writeHead(deploymentOf(request) === first ? 500 : 202).end("noted \u001b[2J"),
+    response.writeHead(deploymentOf(request) === first ? 202 : 500).end("noted \u001b[2J"),
   );
   const [first, second] = [randomUUID(), randomUUID()];
   const { outcome } = await following({ count: 2, json: false, events: ["deploy.failed"] });
