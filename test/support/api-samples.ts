@@ -25,11 +25,17 @@ export const otherProjectId = "0193a000-0000-7000-8000-00000000d302";
 export const hint = "The receiver did not respond in time.";
 export const failed = { ...attempt, error_code: "timeout", status_code: null, hint, duration_ms: 15_000 };
 export const listed = { ...failed, at: ago(60) };
-export const unhealthy = { state: "failing", since: ago(3_600), last_success_at: ago(7_200), last_error: failed };
+export const unhealthy = {
+  state: "failing",
+  since: ago(3_600),
+  last_success_at: ago(7_200),
+  last_error: failed,
+  next_probe_at: null,
+};
 export const certified = { id: "c-1", finished_at: ago(600), passed: true };
 export const webhooks = [
   { ...webhook, name: "Chat", events: ["deploy.started", "deploy.succeeded", "deploy.failed"] },
-  { ...webhook, id: "w-2", health: { ...unhealthy, next_probe_at: null }, last_certification: certified },
+  { ...webhook, id: "w-2", health: unhealthy, last_certification: certified },
   ...["gone", "failing", "manual"].map((reason) => ({
     ...{ ...webhook, id: reason, enabled: false, disabled_reason: reason },
   })),
@@ -122,8 +128,11 @@ export const audit = [
     resource_id: "w",
     details: { reason: "gone" },
   },
-  ...["workflow", "platform"].map((type) => ({
-    ...{ id: type, at, action: "webhook.created", resource_id: "w", details: { name: "Chat" } },
-    actor: { type, run_id: "7" },
+  ...[
+    { type: "workflow", user_id: "workflow:t-1", repository: "acme/shop", ref: "refs/heads/main", run_id: "7" },
+    { type: "api_key", user_id: "ann", credential_id: "k-1" },
+    ...[{ type: "anonymous", address: "192.0.2.1" }, { type: "platform" }],
+  ].map((actor) => ({
+    ...{ id: actor.type, at, action: "webhook.created", actor, resource_id: "w", details: { name: "Chat" } },
   })),
 ];
