@@ -35,6 +35,10 @@ export async function svcHere(
   const signalListeners = () => ["SIGINT", "SIGTERM"].map((name) => process.listenerCount(name));
   const expected = signalListeners();
   Object.assign(process.env, environment(env));
+  delete process.env.FORCE_COLOR;
+  // As in a pipe, also when the test itself runs on a terminal.
+  const terminals = [process.stdout, process.stderr].map(({ isTTY, columns }) => ({ isTTY, columns }));
+  for (const stream of [process.stdout, process.stderr]) Object.assign(stream, { isTTY: false, columns: undefined });
   const stdin = jest
     .spyOn(process, "stdin", "get")
     .mockReturnValue((typeof input === "string" ? Readable.from([Buffer.from(input)]) : input) as typeof process.stdin);
@@ -52,6 +56,8 @@ export async function svcHere(
       if (!listeners.includes(added)) process.stdout.off("error", added as () => void);
     }
     for (const spy of spies) spy.mockRestore();
+    Object.assign(process.stdout, terminals[0]);
+    Object.assign(process.stderr, terminals[1]);
     stdin.mockRestore();
   }
 }
