@@ -50,7 +50,7 @@ async function login(options: Globals & { withToken?: boolean; local?: boolean }
   const given = options.withToken ? (await readStdin()).toString("utf8") : await askForToken(baseUrl);
   if (given.trim() === "") throw usageError("The credential is empty.", "Pass an API key (svc_…) or a JWT.");
   const token = checkToken(given, "The credential");
-  const { projectCount } = await check(await connect(options, { baseUrl, token, source: "svc login" }));
+  const { projectCount } = await check(await connect(options, { baseUrl, token }));
   writeConfig({ ...config, base_url: baseUrl, credentials: { ...config.credentials, [baseUrl]: token } });
   note(
     `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}${describeCount(projectCount)}. Stored in ${configPath()}.`,

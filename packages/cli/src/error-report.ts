@@ -101,7 +101,7 @@ function adviceFor(code: string): string | undefined {
   const advice = Object.hasOwn(adviceByCode, code) ? adviceByCode[code as ErrorCode] : undefined;
   // svc login would change nothing: the variable takes precedence.
   return process.env.SVC_API_KEY?.trim()
-    ? advice?.replace(/Sign in( again[^:]*)?: svc login$/, "Set SVC_API_KEY to another credential")
+    ? advice?.replace(/Sign in( again[^:]*)?: svc login/, "Set SVC_API_KEY to another credential")
     : advice;
 }
 

@@ -96,7 +96,7 @@ export function identityOf(token: string): Identity {
 function claimsOf(token: string): Record<string, unknown> {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
-    return typeof claims === "object" && claims !== null ? { ...claims } : {};
+    return typeof claims === "object" ? { ...claims } : {};
   } catch {
     return {};
   }

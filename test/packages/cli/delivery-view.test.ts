@@ -99,6 +99,7 @@ describe("what a delivery waits for", () => {
     expect(deliveryPage(parked, "p-1")).toMatch(/^waits +The webhook fails\./m);
     const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
     expect(deliveryPage(held, "p-1")).toMatch(/^waits +Held: .* svc deliveries recover/m);
+    expect(deliveryPage(held, "p-1")).toContain("\nAttempts\nnone yet\n");
   });
 
   test("is not in the line of a new delivery, whose first attempt is about to be made", () => {
@@ -162,6 +163,12 @@ describe("a delivery that failed and waits", () => {
   test("has the headers of its response on the page, escaped", () => {
     const page = deliveryPage(deliveryWith([{ ...rejected, response_headers: { server: "a\u001b[2J" } }]), "p-1");
     expect(page).toContain("server: a\\u001b[2J");
+    expect(page).toMatch(/^event +deploy.started$/m);
+    expect(page).toMatch(/^✘ 1 /m);
+    const tested = { ...deliveryWith([attempt]), test: true };
+    expect(deliveryPage(tested, "p-1").split("\n")).toContainEqual(expect.stringMatching(/^✔ 1 /));
+    for (const text of [deliveryPage(tested, "p-1"), deliveryTable([tested], webhooks)])
+      expect(text).toContain("deploy.started (test)");
   });
 });
 

@@ -151,7 +151,7 @@ test.each<[string, DeploymentEvent, Step[]]>([
   const pages = [
     { items: [], nextCursor: "second", followCursor: "start" },
     { items: [], nextCursor: "third" },
-    { items: [listed] },
+    { items: [listed], nextCursor: "fourth" },
   ];
   const api = { ...stubOf(steps), listEvents: async () => pages.shift() } as unknown as Client;
   const open = async () => ({ api, projectId: "p-1" });

@@ -302,8 +302,10 @@ describe("svc trigger", () => {
     const failed = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret of this machine") });
     expect(JSON.parse(failed.stdout)).toMatchObject({ forwarded: { error_code: "connection_refused" } });
-    const again = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
+    const asText = down.filter((word) => word !== "--json");
+    const again = await svcHere(asText, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(again.stderr).toBe(failed.stderr);
+    expect(again.stdout).toMatch(/^forwarded +connection_refused in \d+ ms\n +→ Does the receiver run/m);
     const data = join(folder, "data.json");
     writeFileSync(data, '{"reason":"out of memory"}');
     await svcHere([...args, "--secret", secret, "--data", data], { env: { XDG_CONFIG_HOME: folder } });

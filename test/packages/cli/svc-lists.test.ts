@@ -177,6 +177,7 @@ test.each<[string, object]>([
     },
   ],
 ])("svc %s sends its options, and its idempotency key", async (command, body) => {
-  await svcHere([...command.split(" "), "--idempotency-key", "run-7"], { env, showsSecret: true });
+  const { stderr } = await svcHere([...command.split(" "), "--idempotency-key", "run-7"], { env, showsSecret: true });
+  expect(stderr).toMatch(/^(Created|Trusted) the /);
   expect([idempotencyKey, bodies]).toEqual(["run-7", [expect.objectContaining(body)]]);
 });

@@ -79,7 +79,7 @@ test.each([
   expect(readSince(text, now)).toBe(since);
 });
 
-test.each(["yesterday", "5", "-5min", "1.5h", "2026-11-20", "2026-11-20T08:00:00", "2026-13-20T08:00:00Z"])(
+test.each(["yesterday", "5", "5minutes", "-5min", "1.5h", "2026-11-20", "2026-11-20T08:00:00", "2026-13-20T08:00:00Z"])(
   "readSince rejects %s with exit code 2",
   (text) => {
     expect(() => readSince(text, now)).toThrow(expect.objectContaining({ exitCode: 2 }));
@@ -132,6 +132,7 @@ test.each([
 });
 
 const secret = `whsec_${"0".repeat(64)}`;
+const id = randomUUID();
 test.each<[string[], string]>([
   [["listen", "--secret", "whsec_1"], "The signing secret is cut off"],
   [["listen", "--secret", secret], "A secret has no use without --forward"],
@@ -146,14 +147,14 @@ test.each<[string[], string]>([
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--webhook", "0193"], "Pass --forward or --webhook"],
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--project", "shop"], "--project must be an id"],
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--secret", "x"], "is cut off, or is another text"],
-  [["deliveries", "list", "--deployment", "0193"], "0193 is not a valid deployment id."],
-  [["webhooks", "delete", "0193"], "0193 is not a full id."],
+  [["deliveries", "list", "--deployment", `${id}0`], `${id}0 is not a valid deployment id.`],
+  [["webhooks", "delete", `0${id}`], `0${id} is not a full id.`],
   [["webhooks", "update", "--filter", "production"], "production is not a field and a value."],
   [["webhooks", "update"], "Nothing to change."],
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
   [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],
-  [["deployments", "wait", randomUUID(), "--timeout", "25h"], "--timeout must be 1s to 24h"],
+  [["deployments", "wait", id, "--timeout", "25h"], "--timeout must be 1s to 24h"],
   [["audit", "--limit", "0"], "--limit must be a whole number from 1 to 100."],
   [["deliveries", "list", "--until", "tomorrow"], "--until must be an ISO 8601 time"],
 ])("%j is rejected before a request is made", async (args, message) => {

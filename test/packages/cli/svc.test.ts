@@ -164,7 +164,7 @@ describe("signing in", () => {
     expect(await login({ SVC_API_KEY: " ", SVC_BASE_URL: service.baseUrl })).not.toContain("precedence");
     const whoami = async (more: Record<string, string>, ...args: string[]) =>
       json(await svcHere(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
-    expect(await whoami({ SVC_API_KEY: token })).toMatchObject({
+    expect(await whoami({ SVC_API_KEY: token, SVC_BASE_URL: " " })).toMatchObject({
       kind: "jwt",
       subject: userId,
       expires_at: expect.stringMatching(/Z$/),
@@ -195,7 +195,7 @@ describe("signing in", () => {
     ["a signing secret", ["--base-url", "https://api.example.com"], "whsec_00", 2, "signing secret, not an API key"],
     ["text that is not a credential", ["--base-url", "https://api.example.com"], "two words", 2, "neither an API key"],
   ])("login rejects %s", async (_, args, input, code, message) => {
-    const env = { XDG_CONFIG_HOME: freshConfigHome() };
+    const env = { XDG_CONFIG_HOME: freshConfigHome(), SVC_BASE_URL: " " };
     const rejected = await svcHere(["login", "--with-token", ...args], { env, input });
     expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
     expect(rejected.stderr).not.toContain("    at ");

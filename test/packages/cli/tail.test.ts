@@ -100,6 +100,10 @@ test("without --json, a line has the time of the last attempt, or of the deliver
     ["2026-11-21T12:00:00.000Z", "pending", "deploy.started", "Chat"],
     ["2026-11-21T12:34:56.000Z", "succeeded", "deploy.started", "Chat"],
   ]);
+  // Without its cause, which cannot be read.
+  isDown = true;
+  deliveries.push(newDelivery(2, "failed"));
+  await eventually(() => expect(printed[2]).toMatch(/failed +deploy.started/));
 });
 
 test("prints the changes of a webhook once while another cannot be read, and those of both in their order", async () => {

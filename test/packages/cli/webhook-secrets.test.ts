@@ -26,7 +26,7 @@ test.each([
 
 test("a file of secrets may have the line breaks of Windows, and blank lines", () => {
   const secretFile = join(mkdtempSync(join(tmpdir(), "secrets-")), "secrets.txt");
-  writeFileSync(secretFile, `${secret}\r\n\r\n${digits}\r\n`);
+  writeFileSync(secretFile, `${secret}\r\n \r\n${digits}\r\n`);
   expect(readSecrets({ secretFile })).toEqual([secret, digits]);
 });
 

@@ -142,6 +142,7 @@ test("statistics say what they count, and what is not covered", () => {
   expect(page).toContain("attempts  188, 141 succeeded (75.0 %)\nresponse  p50 20 ms, p95 61 ms\n");
   expect(page).toContain("one bar: 30 min; highest: 4 attempts, 67 ms");
   expect(page).toMatch(/^timeout {2}47$/m);
+  expect(page).toMatch(/^deploy.failed +188 +141$/m);
   expect(page).not.toContain("covered");
   const partial = statsPage({ ...stats, complete: false, covered_since: at(-7200), deliveries_read: 1000 }, 80, now);
   expect(partial).toContain("covered   only the newest 1000 deliveries, since 2026-11-21T10:00:00.000Z (2 h ago)");

@@ -44,7 +44,7 @@ const reserialize = (serialize: (value: unknown) => string): BodyChange =>
   ifJson((body) => serialize(parseExactly(toText(body).replace(/^\ufeff/, ""))));
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
+  typeof value === "object" && value !== null && !isExactNumber(value);
 
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);

@@ -38,7 +38,7 @@ export const serviceSignature: Scheme = {
 /** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
 export const standardWebhooks: Scheme = {
   header: "webhook-signature",
-  split: (value) => value.split(" ").filter((part) => part !== ""),
+  split: (value) => value.split(" "),
   key: standardKey,
   content: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}.`, body),
   encode: (mac) => `v1,${toBase64(mac)}`,

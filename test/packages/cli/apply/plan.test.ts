@@ -199,7 +199,7 @@ test("the secret of a webhook that is created disabled is printed although the d
 
 test("a filter is in the text of the plan, in the record of a creation and in its request, and removed like a name", async () => {
   const filter = { environment: ["production"], branch: ["main", "release/*"] };
-  const file = [declared(b, { filter }), declared(a, { filter: null, name: null })];
+  const file = [declared(b, { filter, name: "Ops" }), declared(a, { filter: null, name: null })];
   const plan = planChanges(file, [webhook("w-1", a, { filter, name: "Chat" })], { prune: false });
   const text = planText(plan, process.stdout);
   const shown = "branch=main, branch=release/*, environment=production";
@@ -209,7 +209,7 @@ test("a filter is in the text of the plan, in the record of a creation and in it
   const [createWebhook, updateWebhook] = [jest.fn(async (_: string, _body: object) => ({})), jest.fn(async () => ({}))];
   await applyPlan({ createWebhook, updateWebhook } as unknown as Client, "p-1", plan, { json: true });
   output.mockRestore();
-  expect(createWebhook).toHaveBeenCalledWith("p-1", { url: b, events: ["deploy.failed"], filter });
+  expect(createWebhook).toHaveBeenCalledWith("p-1", { url: b, name: "Ops", events: ["deploy.failed"], filter });
   expect(updateWebhook).toHaveBeenCalledWith({ projectId: "p-1", webhookId: "w-1" }, { filter: null, name: null });
 });
 

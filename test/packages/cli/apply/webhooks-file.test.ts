@@ -17,6 +17,13 @@ test("a webhook may have a filter, and null removes it", () => {
   expect(webhooks.map(({ filter }) => filter)).toEqual([{ branch: ["main", "release/*"] }, null]);
 });
 
+test("a name has 1 to 100 characters", () => {
+  const read = (name: string) =>
+    parseWebhooksFile(JSON.stringify({ webhooks: [{ url, name, events: ["deploy.failed"] }] }));
+  for (const name of ["A", "x".repeat(100)]) expect(read(name).webhooks).toMatchObject([{ name }]);
+  for (const name of ["", "x".repeat(101)]) expect(() => read(name)).toThrow("webhooks.0.name: ");
+});
+
 test("anchors can share events between webhooks", () => {
   const { webhooks } = parseWebhooksFile(
     `webhooks:\n- {url: ${url}, events: &failures [deploy.failed]}\n- {url: "${url}2", events: *failures}`,
