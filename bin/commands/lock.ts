@@ -27,12 +27,17 @@ export type LockedPackages = Record<string, LockedPackage>;
 export async function main(): Promise<void> {
   await command(help, async () => {
     const lock: { packages: LockedPackages } = JSON.parse(readFileSync(path, "utf8"));
-    const missing = missingPackages(lock.packages);
-    // In the order of npm, so that its next change moves no line.
-    const all = Object.entries({ ...lock.packages, ...missing }).sort(([a], [b]) => a.localeCompare(b, "en"));
-    writeFileSync(path, `${JSON.stringify({ ...lock, packages: Object.fromEntries(all) }, null, 2)}\n`);
-    return [...Object.keys(missing).map((added) => `+ ${added}`), "package-lock.json is complete"].join("\n");
+    const packages = completed(lock.packages);
+    writeFileSync(path, `${JSON.stringify({ ...lock, packages }, null, 2)}\n`);
+    const added = Object.keys(packages).filter((name) => !Object.hasOwn(lock.packages, name));
+    return [...added.map((name) => `+ ${name}`), "package-lock.json is complete"].join("\n");
   });
+}
+
+/** Returns the packages with the missing ones, in the order of npm, so that its next change moves no line. */
+export function completed(locked: LockedPackages): LockedPackages {
+  const all = Object.entries({ ...locked, ...missingPackages(locked) });
+  return Object.fromEntries(all.sort(([a], [b]) => a.localeCompare(b, "en")));
 }
 
 /**
@@ -55,7 +60,7 @@ export function missingPackages(locked: LockedPackages): LockedPackages {
 /** Whether Node would find the package from this folder: in its `node_modules`, or in those of a folder above. */
 function isListed(locked: LockedPackages, folder: string, name: string): boolean {
   if (join(folder, "node_modules", name) in locked) return true;
-  return folder !== "" && folder !== "." && isListed(locked, dirname(folder), name);
+  return folder !== "." && isListed(locked, dirname(folder), name);
 }
 
 const systems = ["android", "darwin", "freebsd", "linux", "openharmony", "win32"];

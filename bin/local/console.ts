@@ -29,10 +29,7 @@ export function consolePages(settings: Pick<LocalSettings, "dataDir" | "isSecret
   let files: Promise<Map<string, Uint8Array>> | undefined;
 
   async function serveFile(name: string, { headers }: http.IncomingMessage): Promise<PageResponse> {
-    files ??= bundle().catch((error) => {
-      files = undefined;
-      throw error;
-    });
+    files ??= bundle();
     const body = name === "config.json" ? Buffer.from(config) : (await files).get(name || "index.html");
     if (body === undefined) throw new ApiError("not_found", "The console has no such file.");
     const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;

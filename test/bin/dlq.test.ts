@@ -189,6 +189,16 @@ test("a redriven message is deleted after it was sent, and keeps its group; a li
   ]);
 });
 
+test("list shows at most 1,000 messages", async () => {
+  const page = (_: unknown, number: number) =>
+    Array.from({ length: 10 }, (_, index) => ({ MessageId: `${number}-${index}`, Body: "{}" }));
+  const received = Array.from({ length: 101 }, page);
+  interceptSqs(async ({ command }) => (command === "ReceiveMessageCommand" ? { Messages: received.shift() } : {}));
+  const listed = await listDeadLetters({ url: "dlq", source: { name: "q", url: "q" } });
+  restoreAws();
+  expect(listed).toHaveLength(1_000);
+});
+
 test.each([
   [[], "Pass list or redrive."],
   [["empty"], "No command named empty. Pass list or redrive."],

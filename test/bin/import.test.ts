@@ -219,13 +219,16 @@ test.each([
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`The file cannot be read: ${reason}`) });
 });
 
-test("a stage is found by the outputs of its stack", async () => {
+test("a stage is found by the outputs of its stack, a local run by its address, and a long error is cut off", async () => {
   const requests: string[] = [];
   const server = http.createServer(async (request, response) => {
     const body = await text(request);
     requests.push(`${request.method} ${request.url} ${body}`);
     if (request.url?.includes("/functions/")) {
-      response.writeHead(200).end('{"imported":1,"unchanged":0,"refused":[]}');
+      const failure = body.includes('["fail"]') && { "x-amz-function-error": "Unhandled" };
+      response
+        .writeHead(200, failure || {})
+        .end(JSON.stringify(failure ? { errorMessage: "x".repeat(600) } : { imported: 1, unchanged: 0, refused: [] }));
       return;
     }
     const isKnown = body.includes("deployment-webhooks-prod");
@@ -247,6 +250,11 @@ test("a stage is found by the outputs of its stack", async () => {
   expect(requests.at(-1)).toMatch(
     /^POST \/2015-03-31\/functions\/import-1A2B\/invocations \{"keys":\[.*"dry_run":false\}$/,
   );
+  const local = { ...settings, DATA_DIR: freshDataDir() };
+  expect(await commandHere("import", args.slice(0, 2), local)).toMatchObject({ code: 0 });
+  expect(requests.at(-1)).toContain("/functions/api-keys-import/");
+  const failed = await commandHere("import", ["keys", fileOf(["fail"]), "--stage", "prod"], settings);
+  expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/lines 1 to 1: x{500}\nCorrect it/) });
   const other = await commandHere("import", [...args, "dev"], settings);
   expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("has no output ApiKeysImportFunctionName.") });
 });

@@ -72,3 +72,11 @@ test("a place that is released is free again", () => {
   first?.release();
   expect(places.take(5)).toHaveLength(1);
 });
+
+test("a group whose messages are done is behind the groups that wait", () => {
+  const places = new FairPlaces<string>(10, 7);
+  fill(places, "a", 1);
+  for (const { release } of places.take(1)) release();
+  for (const group of ["b", "a"]) fill(places, group, 1);
+  expect(places.take(1).map(({ item }) => item)).toEqual(["b"]);
+});

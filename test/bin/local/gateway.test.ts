@@ -33,7 +33,8 @@ beforeEach(() => {
   invoked = [];
   lines = [];
   logSink.write = (_, line) => void lines.push(JSON.stringify(line));
-  authorize = async () => policy("Allow", { userId: "u", authType: "jwt", attempts: 3, isTest: true });
+  authorize = async () =>
+    policy("Allow", { userId: "u", authType: "jwt", attempts: 3, isTest: true, absent: undefined });
   handle = async () => ({ statusCode: 200, headers: { "Content-Type": "application/json" }, body: '{"data":[]}' });
 });
 

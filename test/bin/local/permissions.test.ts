@@ -173,7 +173,13 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "dynamodb:GetItem",
     "table webhook-secrets",
   ],
-  ["service-accounts/create", "add a person to a project", addMember("u"), "dynamodb:PutItem", "table projects"],
+  [
+    "service-accounts/create",
+    "add a person to a project",
+    addMember("u-service-account:1"),
+    "dynamodb:PutItem",
+    "table projects",
+  ],
   [
     "service-accounts/delete",
     "remove a person from a project",

@@ -1,5 +1,15 @@
 import { Resolver } from "node:dns";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { protectFiles, readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
@@ -58,6 +68,7 @@ test("the secret is created once, and only its owner can read it", () => {
   expect(readFileSync(path, "utf8")).toBe(jwtSecret);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+  expect(readdirSync(dataDir)).toEqual(["jwt-secret"]);
   expect(read({ JWT_SECRET: "x".repeat(32) })).toMatchObject({ jwtSecret: "x".repeat(32), isSecretGiven: true });
 });
 

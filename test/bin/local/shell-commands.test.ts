@@ -45,7 +45,7 @@ test("scripts that sign tokens need JWT_SECRET when it was given, and the comman
   expect(() => inShell({ PATH: process.env.PATH })).toThrow("Command failed");
 });
 
-test.each(["/tmp/my data", "/tmp/it's", "/tmp/$HOME;ls", '/tmp/"x"'])("a shell reads the path %s back", (dataDir) => {
+test.each(["/tmp/my data", "/tmp/'it's'", "/tmp/$HOME;ls", '/tmp/"x"'])("a shell reads the path %s back", (dataDir) => {
   const command = startCommand({ ...defaults, dataDir }).replace("npm start", "sh -c 'printf %s \"$DATA_DIR\"'");
   expect(execFileSync("sh", ["-c", command], { encoding: "utf8" })).toBe(dataDir);
 });
