@@ -189,17 +189,19 @@ export class Verifier {
   async #follow(): Promise<void> {
     this.#isFollowing = true;
     const begunAt = now();
-    try {
-      const input = this.#cursor === undefined ? {} : { after: this.#cursor };
-      const page = await this.#call(this.#options.revocationsFunction, input, isRevocationPage);
-      if (this.#isClosed) return;
+    const input = this.#cursor === undefined ? {} : { after: this.#cursor };
+    const page = await this.#call(this.#options.revocationsFunction, input, isRevocationPage).catch(
+      (error: unknown) => {
+        this.#options.onFeedError(error);
+        return undefined;
+      },
+    );
+    if (this.#isClosed) return;
+    if (page) {
       this.#drop(page);
       this.#cursor = page.cursor;
       this.#followedAt = begunAt;
-    } catch (error) {
-      this.#options.onFeedError(error);
     }
-    if (this.#isClosed) return;
     this.#isFollowing = secondsSince(this.#usedAt) < IDLE_SECONDS;
     if (!this.#isFollowing) return;
     this.#timer = setTimeout(() => void this.#follow(), this.#options.maxStaleSeconds * POLL_SHARE * 1000);

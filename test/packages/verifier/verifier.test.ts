@@ -374,7 +374,9 @@ describe("without the feed", () => {
 
   test.each([
     ["an error of the function", async () => payload({ errorType: "Error", errorMessage: "no" })],
-    ["something else", async () => payload({ results: [] })],
+    ["no results and no cursor", async () => payload({ results: [], revocations: [] })],
+    ["a result without its fields", async () => payload({ results: [{ valid: true }] })],
+    ["a rejection without its code", async () => payload({ results: [{ valid: false }] })],
     ["no payload", async () => ({})],
   ])("that returns %s, nothing is cached, and verify that does is an error", async (_title, respond) => {
     const { key } = await givenKey();
