@@ -229,11 +229,13 @@ test.each([
   );
 });
 
-test("an imported key was created until now, and expires later", () => {
+test("an imported key was created from 1970 until now, and expires later", () => {
   const given = { hash: "00".repeat(32), user_id: "alice", name: "ci", key_prefix: "acme_1", permissions: undefined };
   const later = new Date(now.getTime() + 1);
   const key = importApiKey({ ...given, created_at: now, expires_at: later }, now, random);
   expect([key.created_at, key.expires_at]).toEqual([now.toISOString(), later.toISOString()]);
+  const first = importApiKey({ ...given, created_at: new Date(0), expires_at: undefined }, now, random);
+  expect(first.created_at).toBe("1970-01-01T00:00:00.000Z");
   const rejected = expect.objectContaining({ code: "validation_error" });
   expect(() => importApiKey({ ...given, created_at: undefined, expires_at: now }, now, random)).toThrow(rejected);
   expect(() => importApiKey({ ...given, created_at: later, expires_at: undefined }, now, random)).toThrow(rejected);

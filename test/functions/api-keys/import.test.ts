@@ -187,6 +187,9 @@ describe("an import", () => {
     expect(await importKeys([row, again])).toEqual({ imported: 1, unchanged: 1, refused: [] });
     fakeDate().advance(61);
     expect(await importKeys([row])).toEqual({ imported: 0, unchanged: 1, refused: [] });
+    const scoped = earlierKey({ permissions: ["keys:read", "projects:read"] }).row;
+    const inAnotherOrder = { ...scoped, permissions: ["projects:read", "keys:read"] };
+    expect(await importKeys([scoped, inAnotherOrder])).toMatchObject({ imported: 1, unchanged: 1 });
   });
 
   test.each([
