@@ -22,7 +22,7 @@ test("ends the trust: the very next request of the workflow is rejected, and the
   expect((await api.get(path)).body.data).toEqual([]);
 });
 
-test("returns 404 for a trust that is deleted, unknown or of another project, and deletes nothing", async () => {
+test("returns 404 for a trust that is unknown, of another project, or deleted by a concurrent request, and deletes nothing", async () => {
   const { api, userId, path, id } = await givenTrust();
   const other = `/v1/projects/${await service.project(userId)}/trusted-workflows`;
   for (const target of [`${other}/${id}`, `${path}/${randomUUID()}`]) {
@@ -34,4 +34,6 @@ test("returns 404 for a trust that is deleted, unknown or of another project, an
   expect((await service.user().api.delete(`${path}/${id}`)).status).toBe(404);
   expect((await service.as(ci.token()).delete(`${path}/${id}`)).body.error.code).toBe("session_required");
   expect((await api.get(path)).body.data).toHaveLength(1);
+  const deletes = await Promise.all(Array.from({ length: 3 }, () => api.delete(`${path}/${id}`)));
+  expect(deletes.map(({ status }) => status).sort()).toEqual([204, 404, 404]);
 });
