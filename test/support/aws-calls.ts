@@ -96,10 +96,16 @@ export const isHold = ({ command, input }: AwsCall): boolean =>
   /^(Put|Update)ItemCommand$/.test(command) && JSON.stringify(input).includes('"held"');
 
 /** Runs `act` once, before the first write of a held delivery. */
-export function beforeHold(act: () => Promise<unknown>): void {
+export const beforeHold = (act: () => Promise<unknown>): void => before(isHold, act);
+
+/** Runs `act` once, before the next transaction: another request that is faster. */
+export const beforeTransaction = (act: () => Promise<unknown>): void =>
+  before(({ command }) => command === "TransactWriteItemsCommand", act);
+
+function before(isMeant: IsMeant, act: () => Promise<unknown>): void {
   let hasActed = false;
   interceptDynamo(async (call, send) => {
-    if (isHold(call) && !hasActed) {
+    if (isMeant(call) && !hasActed) {
       hasActed = true;
       await act();
     }

@@ -23,7 +23,7 @@ import {
 } from "../../../functions/api-keys/api-key-store.ts";
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
+import { beforeTransaction, interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
 import { usedReads } from "../../support/request-budget.ts";
 import { freshResources } from "../../support/resources.ts";
@@ -123,18 +123,6 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 
 const rollOnce = (user: string, id: string, overlapSeconds: number) =>
   roll(user, id, { overlapSeconds, now: new Date() });
-
-/** Runs `act` once, before the next transaction. */
-function beforeTransaction(act: () => Promise<unknown>): void {
-  let isFirst = true;
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "TransactWriteItemsCommand" && isFirst) {
-      isFirst = false;
-      await act();
-    }
-    return send();
-  });
-}
 
 test("a roll that began before a rename keeps the new name", async () => {
   const key = newKey("user-7");

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
-import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
-import { type AwsCall, failDynamo, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { type AwsCall, beforeTransaction, failDynamo, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
 import { send, type TestService, useService } from "../../support/service.ts";
@@ -151,14 +150,7 @@ test("a key that is rolled meanwhile ends, and the new one stays", async () => {
   const user = service.user();
   const { id, key } = await create(user);
   let next = "";
-  interceptDynamo(async ({ command, input }, sendCall) => {
-    const isRemoval = command === "TransactWriteItemsCommand" && JSON.stringify(input).includes(hashApiKey(key));
-    if (isRemoval && next === "") {
-      next = "being made";
-      next = await rolledKey(user, id);
-    }
-    return sendCall();
-  });
+  beforeTransaction(async () => (next = await rolledKey(user, id)));
   await revoke([key]);
   expect(await Promise.all([key, next].map(statusWith))).toEqual([401, 200]);
 });

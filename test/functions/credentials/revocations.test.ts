@@ -3,7 +3,14 @@ import { jest } from "@jest/globals";
 import type { Revocation } from "../../../functions/access/revocation.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import type { RevocationPage } from "../../../functions/credentials/revocations.ts";
-import { failDynamo, interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import {
+  beforeTransaction,
+  failDynamo,
+  interceptDynamo,
+  isCall,
+  restoreAws,
+  watchDynamo,
+} from "../../support/aws-calls.ts";
 import { startCiSystem } from "../../support/ci-system.ts";
 import { call } from "../../support/every-function.ts";
 import { fakeDate } from "../../support/fake-date.ts";
@@ -145,14 +152,7 @@ test("a role that another call changes between the read and the write of a membe
   const { userId: user_id } = service.user();
   const member = { user_id, project_id: randomUUID(), name: "Shop" };
   await call("projects/upsert-member", { ...member, role: "viewer" });
-  let isFirst = true;
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "TransactWriteItemsCommand" && isFirst) {
-      isFirst = false;
-      await call("projects/upsert-member", { ...member, role: "admin" });
-    }
-    return send();
-  });
+  beforeTransaction(() => call("projects/upsert-member", { ...member, role: "admin" }));
   const toViewer = () => call("projects/upsert-member", { ...member, name: "Store", role: "viewer" });
   expect(await addedBy(toViewer)).toEqual(Array(2).fill(ofUser(user_id, "role_changed")));
 });

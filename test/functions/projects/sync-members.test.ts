@@ -9,7 +9,7 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import type { SyncResult } from "../../../functions/projects/sync-members.ts";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
-import { failDynamo, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { beforeTransaction, failDynamo, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
@@ -239,13 +239,8 @@ describe("the order of changes", () => {
     const version = secondsAgo(10);
     const removed = memberOf(ids[0]);
     await upsertMember({ ...removed, version: secondsAgo(20) });
-    let isFirst = true;
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "TransactWriteItemsCommand" && isFirst) {
-        isFirst = false;
-        for (const each of [first, removed]) await upsertMember({ ...each, role: "viewer", version: secondsAgo(5) });
-      }
-      return send();
+    beforeTransaction(async () => {
+      for (const each of [first, removed]) await upsertMember({ ...each, role: "viewer", version: secondsAgo(5) });
     });
     const result = { ...none, added: 30, removed: 1, applied: true };
     expect(await sync(members, { ...range, version, force: true })).toEqual(result);
