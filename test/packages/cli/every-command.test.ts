@@ -82,6 +82,7 @@ const responses: Record<string, unknown> = {
 };
 
 const inProject = ["--project", projectId];
+const once = ["--idempotency-key", "run-1"];
 const onWebhook = [webhookId, ...inProject];
 const ofWebhook = ["--webhook", ...onWebhook];
 const without = (route: string) => ({ [route]: [] });
@@ -100,7 +101,7 @@ const rows: Record<string, Row> = {
     args: ["keys", "create", "ci", "--project", "Shop", "--permission", "webhooks:read", "--expires", "7d"],
     showsSecret: true,
   },
-  "a new key that is created once": { args: ["keys", "create", "ci", "--idempotency-key", "run-1"], showsSecret: true },
+  "a new key that is created once": { args: ["keys", "create", "ci", ...once], showsSecret: true },
   "the key of the credential": { args: ["keys", "current"] },
   "a key is renamed": { args: ["keys", "rename", keyId, "ci"] },
   "a key is rolled": { args: ["keys", "roll", keyId, "--overlap", "1h"], showsSecret: true },
@@ -108,7 +109,9 @@ const rows: Record<string, Row> = {
   "a key is deleted, without a confirmation": { args: ["keys", "delete", keyId] },
   projects: { args: ["projects", "list"] },
   "no projects": { args: ["projects", "list"], responses: without("GET projects") },
-  "a new service account": { args: ["service-accounts", "create", "deploy-job", "--role", "admin", ...inProject] },
+  "a new service account": {
+    args: ["service-accounts", "create", "deploy-job", "--role", "admin", ...once, ...inProject],
+  },
   "service accounts": { args: ["service-accounts", "list", ...inProject] },
   "no service accounts": {
     args: ["service-accounts", "list", ...inProject],
@@ -116,7 +119,7 @@ const rows: Record<string, Row> = {
   },
   "a service account is deleted": { args: ["service-accounts", "delete", account.id, "--yes", ...inProject] },
   "a new key of a service account": {
-    args: ["service-accounts", "create-key", account.id, "ci", "--permission", "events:read", ...inProject],
+    args: ["service-accounts", "create-key", account.id, "ci", "--permission", "events:read", ...once, ...inProject],
     showsSecret: true,
   },
   "keys of a service account": { args: ["service-accounts", "list-keys", account.id, ...inProject] },
@@ -134,7 +137,7 @@ const rows: Record<string, Row> = {
   "a new webhook": {
     args: [
       ...["webhooks", "create", webhook.url, "--events", "deploy.failed", "--name", "Chat"],
-      ...["--filter", "environment=production", "--mode", "shadow", ...inProject],
+      ...["--filter", "environment=production", "--mode", "shadow", ...once, ...inProject],
     ],
     showsSecret: true,
   },
@@ -176,6 +179,9 @@ const rows: Record<string, Row> = {
   "a secret is rotated without an overlap": {
     args: ["webhooks", "rotate", "--overlap", "0", "--yes", ...onWebhook],
     showsSecret: true,
+  },
+  "a secret is rotated without an overlap, without a confirmation": {
+    args: ["webhooks", "rotate", "--overlap", "0", ...onWebhook],
   },
   "a test delivery": { args: ["webhooks", "test", "--event", "deploy.failed", ...onWebhook] },
   "a test delivery, without its outcome": { args: ["webhooks", "test", "--no-wait", ...onWebhook] },
@@ -225,7 +231,7 @@ const rows: Record<string, Row> = {
     args: [
       ...["workflows", "trust", "42", "--ref", "refs/heads/main", "--environment", "production", "--event", "push"],
       ...["--file", "acme/shop/.github/workflows/ci.yml@refs/heads/main", "--owner-id", "7", "--name", "main"],
-      ...["--issuer", "github", "--permission", "webhooks:read", ...inProject],
+      ...["--issuer", "github", "--permission", "webhooks:read", ...once, ...inProject],
     ],
   },
   "trusted workflows": { args: ["workflows", "list", ...inProject] },
