@@ -36,8 +36,6 @@ const itemOf = (number: number) => ({
 
 let requests: string[];
 let bodies: unknown[];
-/** Of the last request. */
-let idempotencyKey: unknown;
 /** The number of items of each list. */
 let length: number;
 let eventsPerDeployment: number;
@@ -52,7 +50,6 @@ beforeAll(async () => {
     const { cursor, after, limit = "100", ...filters } = Object.fromEntries(searchParams);
     const list = pathname.split("/").at(-1) ?? "";
     if (request.method === "POST") bodies.push(await json(request));
-    idempotencyKey = request.headers["idempotency-key"];
     const parent = pathname.includes("/webhooks/") ? ["webhook's"] : [];
     requests.push([...parent, list, limit, ...Object.values(filters)].join(" "));
     if (list === failing) return response.writeHead(500).end(failure);
@@ -162,22 +159,4 @@ test("leaked keys are revoked 100 in a request", async () => {
   expect(JSON.parse(stdout)).toEqual({ received: 250 });
   expect(stderr).toMatch(/^Revoked 250 keys: /);
   expect(bodies).toEqual([0, 100, 200].map((from) => ({ credentials: keys.slice(from, from + 100) })));
-});
-
-test.each<[string, object]>([
-  [`keys create ci --project ${idOf(3)} --project ${idOf(4)}`, { name: "ci", project_ids: [idOf(3), idOf(4)] }],
-  ["service-accounts create ci --role viewer", { name: "ci", role: "viewer" }],
-  [`service-accounts create-key ${idOf(2)} ci --permission audit:read`, { name: "ci", permissions: ["audit:read"] }],
-  ["webhooks create https://a.test/ --events deploy.failed --name A --mode shadow", { name: "A", mode: "shadow" }],
-  [
-    "workflows trust 7 --permission webhooks:read --owner-id 9 --ref r --environment e --file f --event push --name n",
-    {
-      ...{ issuer: "github", repository_id: "7", repository_owner_id: "9", ref: "r", environment: "e" },
-      ...{ job_workflow_ref: "f", event_name: "push", name: "n", permissions: ["webhooks:read"] },
-    },
-  ],
-])("svc %s sends its options, and its idempotency key", async (command, body) => {
-  const { stderr } = await svcHere([...command.split(" "), "--idempotency-key", "run-7"], { env, showsSecret: true });
-  expect(stderr).toMatch(/^(Created|Trusted) the /);
-  expect([idempotencyKey, bodies]).toEqual(["run-7", [expect.objectContaining(body)]]);
 });
