@@ -92,16 +92,6 @@ describe("what a delivery waits for", () => {
     expect(waitText(waiting(changes), now)).toBe(expected);
   });
 
-  test("is in the table, in a line and on the page, also before the first attempt", () => {
-    const parked = waiting({ waiting_for: "recovery" });
-    expect(deliveryTable([parked], new Map())).toContain("pending, receiver down, probe ");
-    expect(deliveryLine(parked, undefined, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
-    expect(deliveryPage(parked, "p-1")).toMatch(/^waits +The webhook fails\./m);
-    const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
-    expect(deliveryPage(held, "p-1")).toMatch(/^waits +Held: .* svc deliveries recover/m);
-    expect(deliveryPage(held, "p-1")).toContain("\nAttempts\nnone yet\n");
-  });
-
   test("is not in the line of a new delivery, whose first attempt is about to be made", () => {
     expect(deliveryLine(waiting({ waiting_for: null }), undefined, undefined, now)).toMatch(/attempt 0$/);
   });
@@ -123,15 +113,6 @@ describe("a delivery that failed and waits", () => {
   };
   const before = process.stdout.columns;
   afterEach(() => columns(before));
-
-  test("is failing in a list, with its last result and the name of its webhook; an untried one is pending", () => {
-    columns(undefined);
-    const [, ...rows] = deliveryTable([failing, untried], webhooks).split("\n");
-    expect(rows[0]).toMatch(
-      new RegExp(`^failing, retry in 4 min +1 +401 in 12 ms +deploy.started +Chat of the shop +.* ${id}$`),
-    );
-    expect(rows[1]).toMatch(/^pending, next in 4 min +0 +deploy.started/);
-  });
 
   test("is failing in red in a line and on the page", () => {
     process.env.FORCE_COLOR = "1";
@@ -170,19 +151,4 @@ describe("a delivery that failed and waits", () => {
     for (const text of [deliveryPage(tested, "p-1"), deliveryTable([tested], webhooks)])
       expect(text).toContain("deploy.started (test)");
   });
-});
-
-test("a delivery that was not sent in shadow mode is shown with the time and the headers that it would have had", () => {
-  const shadow = { at: "2026-11-21T12:00:01.000Z", headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } };
-  const page = deliveryPage({ ...deliveryWith([]), status: "shadowed", shadow }, "p-1").split("\n");
-  expect(page).toContain("status      shadowed");
-  const from = page.indexOf("Attempts");
-  expect(page.slice(from, from + 6)).toEqual([
-    "Attempts",
-    "none",
-    "",
-    "Not sent, in shadow mode",
-    "2026-11-21T12:00:01.000Z",
-    "     webhook-id: d-1",
-  ]);
 });

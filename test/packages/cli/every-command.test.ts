@@ -14,6 +14,7 @@ import {
   failed,
   key,
   keys,
+  later,
   newest,
   now,
   otherProjectId,
@@ -168,6 +169,21 @@ const rows: Record<string, Row> = {
       },
     },
   },
+  "a webhook that fails": {
+    args: ["webhooks", "show", ...onWebhook],
+    responses: {
+      [`GET ${webhookId}`]: {
+        ...webhook,
+        health: { ...unhealthy, state: "probing", last_success_at: null, next_probe_at: later(40) },
+      },
+    },
+  },
+  "a webhook that was disabled": {
+    args: ["webhooks", "show", ...onWebhook],
+    responses: {
+      [`GET ${webhookId}`]: { ...webhook, enabled: false, disabled_reason: "gone", disabled_at: ago(9) },
+    },
+  },
   "the only webhook of a project with several": { args: ["webhooks", "show", ...inProject] },
   "a webhook that does not exist": { args: ["webhooks", "show", "ffff", ...inProject] },
   "statistics of a webhook": { args: ["webhooks", "stats", ...onWebhook] },
@@ -177,6 +193,15 @@ const rows: Record<string, Row> = {
       "GET stats": {
         ...{ ...stats, window: "7d", deliveries_read: 0, attempts: 0, succeeded: 0, success_rate: null },
         ...{ response_ms: null, by_event: [], by_error: [] },
+      },
+    },
+  },
+  "statistics of the newest deliveries only, without a response": {
+    args: ["webhooks", "stats", ...onWebhook],
+    responses: {
+      "GET stats": {
+        ...{ ...stats, complete: false, response_ms: null },
+        buckets: stats.buckets.map((each) => ({ ...each, p50_ms: null, p95_ms: null })),
       },
     },
   },
@@ -218,6 +243,22 @@ const rows: Record<string, Row> = {
   },
   "no deliveries": { args: ["deliveries", "list", ...inProject], responses: without("GET deliveries") },
   "a delivery": { args: ["deliveries", "show", newest.id, ...ofWebhook] },
+  "a delivery that waits for the receiver": {
+    args: ["deliveries", "show", newest.id, ...ofWebhook],
+    responses: { [`GET ${newest.id}`]: { ...delivered, waiting_for: "recovery", attempts: [] } },
+  },
+  "a delivery that is held": {
+    args: ["deliveries", "show", newest.id, ...ofWebhook],
+    responses: {
+      [`GET ${newest.id}`]: { ...delivered, status: "held", waiting_for: "suspended", next_attempt_at: null },
+    },
+  },
+  "a delivery that is sent again and waits": {
+    args: ["deliveries", "redeliver", newest.id, ...ofWebhook],
+    responses: {
+      [`GET ${newest.id}`]: { ...delivered, attempt_count: newest.attempt_count + 1, waiting_for: "recovery" },
+    },
+  },
   "a delivery in shadow mode": {
     args: ["deliveries", "show", newest.id, ...ofWebhook],
     responses: {

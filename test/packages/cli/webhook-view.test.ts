@@ -62,34 +62,6 @@ test.each([
   expect(webhookPage(webhookWith({}), now)).not.toContain("certified");
 });
 
-test("the page of a failing webhook says why, since when, and what happens next", () => {
-  const last_error = { error_code: "timeout", hint: "Respond within 15 seconds." } as const;
-  const health = {
-    state: "probing",
-    since: at(-3600),
-    last_success_at: at(-4000),
-    last_error,
-    next_probe_at: at(40),
-  } as const;
-  const lines = webhookPage(webhookWith(health), now).split("\n");
-  expect(lines).toEqual(
-    expect.arrayContaining([
-      "state         failing, next probe in 40 s",
-      "              Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.",
-      "failing       2026-11-21T11:00:00.000Z (1 h ago)",
-      "last error    timeout: Respond within 15 seconds.",
-      "last success  2026-11-21T10:53:20.000Z (1 h ago)",
-      "next probe    2026-11-21T12:00:40.000Z (in 40 s)",
-    ]),
-  );
-});
-
-test("the page of a disabled webhook says that deliveries are held, and how to send them", () => {
-  const page = webhookPage(webhookWith({ state: "disabled", since: at(-9) }, { ...gone, disabled_at: at(-9) }), now);
-  expect(page).toMatch(/Deliveries are held, and not sent by themselves later\. .*svc deliveries recover/);
-  expect(page).toContain("none among the newest deliveries");
-});
-
 test.each<[(number | null)[], string]>([
   [[], ""],
   [[0, 0], "··"],
@@ -137,37 +109,7 @@ test.each([30, 40, 60, 80, 200])("statistics fit a terminal of %i columns", (wid
   for (const chart of charts) expect(widthOf(chart)).toBeLessThanOrEqual(width);
 });
 
-test("statistics say what they count, and what is not covered", () => {
-  const page = statsPage(stats, 80, now);
-  expect(page).toContain("attempts  188, 141 succeeded (75.0 %)\nresponse  p50 20 ms, p95 61 ms\n");
-  expect(page).toContain("one bar: 30 min; highest: 4 attempts, 67 ms");
-  expect(page).toMatch(/^timeout {2}47$/m);
-  expect(page).toMatch(/^deploy.failed +188 +141$/m);
-  expect(page).not.toContain("covered");
-  const partial = statsPage({ ...stats, complete: false, covered_since: at(-7200), deliveries_read: 1000 }, 80, now);
-  expect(partial).toContain("covered   only the newest 1000 deliveries, since 2026-11-21T10:00:00.000Z (2 h ago)");
-});
-
 test("a share of successes below 1 is never shown as 100 %", () => {
   const almost = { ...stats, attempts: 100_000, succeeded: 99_999, success_rate: 0.99999 };
   expect(statsPage(almost, 80, now)).toContain("(99.9 %)");
-});
-
-test("statistics without attempts have no bars and no tables", () => {
-  const none = {
-    ...stats,
-    attempts: 0,
-    succeeded: 0,
-    success_rate: null,
-    response_ms: null,
-    by_event: [],
-    by_error: [],
-  };
-  expect(statsPage(none, 80, now)).toBe(`window    24h, since ${stats.since}\nattempts  none`);
-});
-
-test("statistics without a response have no bars for the response time", () => {
-  const silent = buckets.map((bucket) => ({ ...bucket, p50_ms: null, p95_ms: null }));
-  const page = statsPage({ ...stats, response_ms: null, buckets: silent }, 80, now);
-  expect(page).not.toMatch(/p95| ms/);
 });
