@@ -256,7 +256,7 @@ const rows: Record<string, Row> = {
   "a delivery that is sent again and waits": {
     args: ["deliveries", "redeliver", newest.id, ...ofWebhook],
     responses: {
-      [`GET ${newest.id}`]: { ...delivered, attempt_count: newest.attempt_count + 1, waiting_for: "recovery" },
+      [`GET ${newest.id}`]: { ...delivered, attempt_count: 2, waiting_for: "recovery" },
     },
   },
   "a delivery in shadow mode": {
