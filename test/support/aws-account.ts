@@ -200,7 +200,7 @@ export class AwsAccount {
     return this.#isProtected;
   }
 
-  get resources(): { type: string; id: string; name: string }[] {
+  get resources(): { type: string; id: string; name: string; status?: string }[] {
     return Object.entries<Json>(this.#stack.template.Resources).map(([id, { Type }]) => ({
       type: Type,
       id,
@@ -412,6 +412,13 @@ const md5 = (body: string) => createHash("md5").update(body).digest("hex");
 
 /** Resources per page of ListStackResources. */
 const PAGE = 100;
+/** CloudFormation also lists what an update has removed. */
+const removed: AwsAccount["resources"][number] = {
+  type: "AWS::Lambda::Alias",
+  id: "Removed",
+  name: "removed",
+  status: "DELETE_COMPLETE",
+};
 
 const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = {
   DescribeStacks(account, { StackName }) {
@@ -422,12 +429,10 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
   },
   ListStackResources({ resources }, { NextToken = "0" }) {
     const start = Number(NextToken);
-    const members = resources
-      .slice(start, start + PAGE)
-      .map(
-        ({ type, id, name }) =>
-          `<member><LogicalResourceId>${id}</LogicalResourceId><PhysicalResourceId>${name}</PhysicalResourceId><ResourceType>${type}</ResourceType><ResourceStatus>CREATE_COMPLETE</ResourceStatus></member>`,
-      );
+    const members = [removed, ...resources.slice(start, start + PAGE)].map(
+      ({ type, id, name, status }) =>
+        `<member><LogicalResourceId>${id}</LogicalResourceId><PhysicalResourceId>${name}</PhysicalResourceId><ResourceType>${type}</ResourceType><ResourceStatus>${status ?? "CREATE_COMPLETE"}</ResourceStatus></member>`,
+    );
     const next = start + PAGE < resources.length ? `<NextToken>${start + PAGE}</NextToken>` : "";
     return `<ListStackResourcesResponse><ListStackResourcesResult><StackResourceSummaries>${members.join("")}</StackResourceSummaries>${next}</ListStackResourcesResult></ListStackResourcesResponse>`;
   },

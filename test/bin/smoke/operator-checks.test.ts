@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { credentials, reach } from "../../../bin/smoke/auth-checks.ts";
+import { describeAlarms } from "../../../bin/smoke/aws/cloudwatch.ts";
 import { access } from "../../../bin/smoke/operator-checks.ts";
 import { checkGroups, type Limits, operatorGroups, smoke } from "../../../bin/smoke/run.ts";
 import { runbookQueries } from "../../../bin/smoke/runbook-queries.ts";
@@ -364,6 +365,12 @@ test("an unknown stage fails once, and the checks that need it are skipped", asy
   expect(skip).toEqual(Object.values(claim).filter((each) => each !== claim.stack));
   expect(text).toContain("DescribeStacks: ValidationError: Stack with id deployment-webhooks-other does not exist");
   expect(text).toContain("not checked, the stack of the stage could not be read");
+});
+
+test("alarms are read in calls of a hundred names, the most that CloudWatch accepts", async () => {
+  const [known = ""] = account.alarms.keys();
+  const names = [...Array.from({ length: 100 }, (_, index) => `unknown-${index}`), known];
+  expect((await describeAlarms(names)).map(({ AlarmName }) => AlarmName)).toEqual([known]);
 });
 
 test("an alarm that does not exist in the region fails the check of the stack", async () => {
