@@ -69,7 +69,6 @@ export async function bundleFunctions({
     plugins: [stubModules],
   });
   const out = resolve(root, outdir);
-  await mkdir(out, { recursive: true });
   await writeFile(join(out, "meta.json"), JSON.stringify(metafile));
   // The project is ESM, but a deployed bundle has no package.json. With this file Node loads it as CommonJS here too.
   await writeFile(join(out, "package.json"), '{ "type": "commonjs" }\n');

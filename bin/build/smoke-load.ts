@@ -34,10 +34,8 @@ export function smokeLoad(bundles: [file: string, path: string][], limitMs = DEF
     { env: {}, encoding: "utf8", timeout: limitMs },
   );
   if (error) {
-    const isTimeout = (error as NodeJS.ErrnoException).code === "ETIMEDOUT";
-    throw isTimeout
-      ? new Error(`A bundle keeps the process running for ${limitMs / 1000} s after it was loaded.`)
-      : error;
+    const { message } = error;
+    throw new Error(`${message}. If it is a timeout, a bundle keeps the process running for ${limitMs / 1000} s.`);
   }
   const output = `${stdout}${stderr}`.trim();
   if (output !== "" || status !== 0) throw new Error(output || `The bundles do not load: exit code ${status}.`);

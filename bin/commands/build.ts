@@ -13,9 +13,9 @@ export async function main(): Promise<void> {
 }
 
 /** Bundles all functions, and prints what is wrong with them. @returns whether nothing is */
-export async function build(): Promise<boolean> {
+export async function build(options = { outdir: "dist" }): Promise<boolean> {
   try {
-    await bundleFunctions({ outdir: "dist" });
+    await bundleFunctions(options);
     return true;
   } catch (error) {
     process.exitCode = 1;

@@ -5,11 +5,13 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
+import { jest } from "@jest/globals";
 import type * as esbuild from "esbuild";
 import { budgetOf, checkBudgets } from "../../bin/build/budgets.ts";
 import { bundleFunctions } from "../../bin/build/bundle-functions.ts";
 import { checkStubs } from "../../bin/build/bundle-stubs.ts";
 import { smokeLoad } from "../../bin/build/smoke-load.ts";
+import { build } from "../../bin/commands/build.ts";
 import { type EventSources, startEventSources } from "../../bin/local/event-sources.ts";
 import { createGateway } from "../../bin/local/gateway.ts";
 import type { LoadHandler } from "../../bin/local/lambda.ts";
@@ -104,7 +106,18 @@ describe("the build fails", () => {
   });
 
   test("when the bundles do not load in time", async () => {
-    await expect(buildWith({ loadLimitMs: 1 })).rejects.toThrow("A bundle keeps the process running");
+    await expect(buildWith({ loadLimitMs: 1 })).rejects.toThrow(
+      /ETIMEDOUT\. .* a bundle keeps the process running for 0.001 s\.$/,
+    );
+  });
+
+  test("when one of the bundles has no handler: the command prints it and exits with 1", async () => {
+    const print = jest.spyOn(console, "error").mockImplementation(() => {});
+    const options = { outdir: join(outdir, "checked"), files: ["platform/env", ...someFiles] };
+    expect([await build(options), process.exitCode]).toEqual([false, 1]);
+    process.exitCode = undefined;
+    expect(print).toHaveBeenCalledWith("The bundle of platform/env exports no handler.");
+    print.mockRestore();
   });
 });
 
@@ -178,11 +191,12 @@ describe("trace", () => {
     expect(logLine.stdout).toMatch(/\\n {4}at \S+ \(\S+\/projects-upsert-member\/index\.js:\d+:\d+\)/);
     // The folder of a bundle is deployed as it is.
     expect(readdirSync(join(outdir, "projects-upsert-member"))).toEqual(["index.js"]);
+    expect(JSON.parse(readFileSync(join(outdir, "package.json"), "utf8"))).toEqual({ type: "commonjs" });
     const lineOf = (path: string, text: string) =>
       readFileSync(join(projectRoot, path), "utf8").split(text)[0]?.split("\n").length;
     const { status, stdout } = trace(logLine.stdout, file);
     const env = "functions/platform/env.ts";
-    const places = stdout.match(/functions\/platform\/env\.ts:\d+/g);
+    const places = [...stdout.matchAll(/^ {4}at .*(functions\/platform\/env\.ts:\d+)/gm)].map(([, place]) => place);
     expect({ status, places }).toEqual({
       status: 0,
       places: [

@@ -246,6 +246,8 @@ test("demo shows every step on the running service, and deletes what it created"
   const { code, stdout, stderr } = await commandHere("demo", [], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
+  // Six steps and what they show.
+  expect(stdout.match(/^(\d {2}| {3})\S/gm)).toHaveLength(14);
   expect(stdout).toContain("the next request with it is rejected: invalid_api_key");
   expect((await call(run.token, "/v1/api-keys")).body.data).toEqual([]);
   expect(await webhooks()).toEqual(before);
@@ -292,6 +294,7 @@ test("demo ci shows a job without a key, and that everything else is refused, be
     "an API key for later: 403 session_required",
     "the next request with the same token: 401 workflow_not_trusted",
   ]);
+  expect(stdout.match(/^(\d {2}| {3})\S/gm)).toHaveLength(19);
   expect(stdout).toMatch(/npm run --silent issuer\s+$/);
   expect(stdout).toMatch(/the log names workflow:[0-9a-f-]{36}, acme\/shop, refs\/heads\/main, run 30\n/);
   expect(stdout).not.toContain("✘");
