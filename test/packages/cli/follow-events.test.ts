@@ -39,7 +39,7 @@ afterEach(() => {
   process.exitCode = undefined;
 });
 
-const busy = (retryAfterSeconds: number) =>
+const busy = (retryAfterSeconds?: number) =>
   new ApiError(503, { code: "service_unavailable", message: "Busy.", request_id: "r" }, retryAfterSeconds);
 
 /** Returns a client whose feed has these pages and errors, one after the other. */
@@ -72,7 +72,7 @@ async function idsOf(api: Client, known: DeploymentEvent[] = []): Promise<string
 }
 
 test("continues after an outage at the last cursor, and says so once", async () => {
-  const ids = await idsOf(stubOf([[eventOf(1)], busy(0), new NetworkError("Gone."), [eventOf(2)]]));
+  const ids = await idsOf(stubOf([[eventOf(1)], busy(0), new NetworkError("Gone."), [eventOf(2)], []]));
   expect(ids).toEqual(["e-1", "e-2"]);
   expect(cursors).toEqual(["start", "after e-1", "after e-1"]);
   expect(noted).toBe("Busy. Retrying.\nThe service is available again.\n");
@@ -80,7 +80,7 @@ test("continues after an outage at the last cursor, and says so once", async () 
 
 test("pauses twice as long after each failure, 30 s at most, for Retry-After at least, and a second again after a success", async () => {
   const gone = new NetworkError("Gone.");
-  await idsOf(stubOf([gone, gone, gone, gone, busy(20), gone, gone, [], busy(3), gone, busy(1)]));
+  await idsOf(stubOf([busy(), gone, gone, gone, busy(20), gone, gone, [], busy(3), gone, busy(1)]));
   expect(pauses).toEqual([1, 2, 4, 8, 20, 30, 30, 3, 2, 4]);
 });
 

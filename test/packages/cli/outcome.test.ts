@@ -10,9 +10,11 @@ const webhook = { projectId: "p-1", webhookId: "w-1" };
 let noted: string;
 /** Seconds since the start, each of which a response to a question took. */
 let asked: number[];
+/** The real time of each question, in milliseconds. */
+let askedAt: number[];
 
 beforeEach(() => {
-  [noted, asked] = ["", []];
+  [noted, asked, askedAt] = ["", [], []];
   jest.spyOn(process.stdout, "write").mockReturnValue(true);
   jest.spyOn(process.stderr, "write").mockImplementation((text) => {
     noted += text;
@@ -20,6 +22,8 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
+  const pauses = askedAt.slice(1).map((at, index) => at - (askedAt[index] ?? 0));
+  expect(pauses.filter((pause) => pause < 350)).toEqual([]);
   jest.restoreAllMocks();
   process.exitCode = undefined;
 });
@@ -32,6 +36,7 @@ function slowly<Data>(seconds: number, data: Data) {
   return async () => {
     elapsed += seconds;
     asked.push(elapsed);
+    askedAt.push(performance.now());
     return data;
   };
 }

@@ -15,7 +15,7 @@ test("svc and the console describe a JWT by its subject and expiry", () => {
   }
 });
 
-test.each(["svc_0123456789abcdef", "acme_0123456789", "old.0123456789ab"])(
+test.each(["svc_0123456789abcdef", "acme_0123456789", "old.0123456789ab", "old.acme.test.0123"])(
   "svc and the console describe %s as an API key: a service may accept keys of an earlier one",
   (key) => {
     expect(identityOf(key)).toEqual({ kind: "api_key", key_prefix: key.slice(0, 12) });

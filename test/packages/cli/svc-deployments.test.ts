@@ -120,14 +120,15 @@ test("svc deployments watch prints the latest events and each new one once, and 
   const [one = "", two = "", three = ""] = deployments;
   await publishStored(one);
   await publishStored(two);
-  const watch = start("watch", "--last", "1", "--json");
+  const watch = start("watch", "--last", "3", "--json");
   await eventually(() => expect(watch.stderr()).toContain("Following"));
   await publishStored(three);
   await publishStored(one, live);
   const lines = () => watch.stdout().trim().split("\n");
-  await eventually(() => expect(lines()).toHaveLength(3));
+  await eventually(() => expect(lines()).toHaveLength(4));
   const seen = lines().map((line): { event: string; deployment_id: string } => JSON.parse(line));
   expect(seen.map(({ event, deployment_id }) => [event, deployment_id])).toEqual([
+    ["deploy.started", one],
     ["deploy.started", two],
     ["deploy.started", three],
     ["deploy.succeeded", one],

@@ -194,7 +194,7 @@ test("lists webhooks, with their URLs inside the marks", async () => {
   const { id } = (await api.post(hooks(), { url, events: ["deploy.failed"] })).body.data;
   const listed = await call("list_webhooks");
   const { untrusted, ...known } = structured(listed);
-  expect(known.webhooks).toMatchObject([{ id, events: ["deploy.failed"], enabled: true }]);
+  expect(known.webhooks).toMatchObject([{ id, events: ["deploy.failed"], enabled: true, health: { state: "new" } }]);
   expect(JSON.stringify(known)).not.toContain("ignore-all");
   expect(untrusted.details).toMatchObject([{ id, url }]);
   const { inside, outside } = partsOf(textOf(listed));
@@ -719,24 +719,21 @@ describe("explain", () => {
     response_headers: null,
     trigger: "schedule" as const,
   };
+  const accepted = { ...attempt, status_code: 200, error_code: null, hint: null };
   const refused = { ...attempt, status_code: null, error_code: "connection_refused" as const, hint: "Start it." };
   const base = { id: "d-1", event: "deploy.failed" as const, next_attempt_at: null, waiting_for: null, test: false };
   const webhook = { id: "w-1", enabled: true, disabled_reason: null };
   const gone = { ...webhook, enabled: false, disabled_reason: "gone" as const };
 
   test.each([
-    [
-      "succeeded",
-      [{ ...attempt, status_code: 200, error_code: null, hint: null }],
-      webhook,
-      "Nothing is wrong",
-      "No action is needed",
-    ],
+    ["succeeded", [accepted], webhook, "Nothing is wrong", "No action is needed"],
     ["failed", [refused], webhook, "nothing accepts connections", "Start it. Then call redeliver_delivery"],
     ["pending", [refused], webhook, "the next attempt is scheduled", "happens automatically"],
     ["pending", [], webhook, "attempted 0 times", "Wait for the first attempt"],
     ["held", [refused], gone, "410 Gone", "--enable"],
     ["held", [], webhook, "is or was disabled", "enabled again"],
+    ["held", [], gone, "410 Gone", "--enable"],
+    ["pending", [accepted], webhook, "the next attempt is scheduled", "The last attempt succeeded."],
     ["cancelled", [refused], webhook, "its webhook was deleted", "A new webhook"],
     ["shadowed", [], webhook, "in shadow mode", "--mode live"],
   ] as const)(
@@ -745,6 +742,7 @@ describe("explain", () => {
       const result = explain({ ...base, status, attempts: [...attempts] }, state, () => true);
       expect(result.explanation).toContain(explanation);
       expect(result.next_step).toContain(nextStep);
+      if (status !== "pending") expect(result.next_step).not.toContain("Wait for the first attempt");
       const limited = explain({ ...base, status, attempts: [...attempts] }, state, () => false);
       expect(JSON.stringify(limited)).not.toMatch(writingTools);
     },

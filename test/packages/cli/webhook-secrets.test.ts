@@ -7,7 +7,7 @@ const digits = "0a".repeat(32);
 const secret = `whsec_${digits}`;
 
 test("checkSecrets returns valid secrets, and none when none was given", () => {
-  const imported = ["0123456789abcdef", digits, "a secret of another platform", "é".repeat(128)];
+  const imported = ["0123456789abcdef", digits, "another platform's secret", "é".repeat(128)];
   expect(checkSecrets([secret, ...imported])).toEqual([secret, ...imported]);
   expect(checkSecrets([])).toEqual([]);
 });
