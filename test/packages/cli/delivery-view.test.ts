@@ -109,7 +109,7 @@ describe("a delivery that failed and waits", () => {
   const untried: DeliveryWithAttempts = { ...deliveryWith([]), status: "pending", next_attempt_at: at };
   const webhooks = new Map([["w-1", "Chat of the shop"]]);
   const columns = (width: number | undefined) => {
-    Object.defineProperty(process.stdout, "columns", { value: width, configurable: true });
+    Object.defineProperty(process.stdout, "columns", { value: width, configurable: true, writable: true });
   };
   const before = process.stdout.columns;
   afterEach(() => columns(before));

@@ -65,6 +65,23 @@ test("options have these defaults and choices", () => {
   ]);
 });
 
+test.each<[string, number, number]>([
+  ["deliveries list --limit", 1, 999_999],
+  ["deliveries tail --last", 0, 100],
+  ["deployments list --limit", 1, 100],
+  ["deployments watch --last", 0, 100],
+  ["events list --limit", 1, 10_000],
+  ["audit --limit", 1, 100],
+])("%s accepts the whole numbers from %i to %i", (name, min, max) => {
+  const options = allCommands(createProgram()).flatMap(([path, { options }]) =>
+    options.filter(({ long }) => `${path} ${long}` === name),
+  );
+  const parse = (text: string) => options[0]?.parseArg?.(text, undefined);
+  expect([min, max].map((number) => parse(String(number)))).toEqual([min, max]);
+  const error = expect.objectContaining({ exitCode: 2, message: expect.stringContaining(`from ${min} to ${max}`) });
+  for (const text of [min - 1, max + 1, 1.5, "", " "]) expect(() => parse(String(text))).toThrow(error);
+});
+
 const now = new Date("2026-11-21T12:00:00.000Z");
 
 test.each([
@@ -155,7 +172,6 @@ test.each<[string[], string]>([
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
   [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],
   [["deployments", "wait", id, "--timeout", "25h"], "--timeout must be 1s to 24h"],
-  [["audit", "--limit", "0"], "--limit must be a whole number from 1 to 100."],
   [["deliveries", "list", "--until", "tomorrow"], "--until must be an ISO 8601 time"],
 ])("%j is rejected before a request is made", async (args, message) => {
   process.env.SVC_API_KEY = "a.b.c";
@@ -173,11 +189,11 @@ test("the paragraphs of each help fit a terminal of 80 columns, and examples sta
     lines.push(...String(text).split("\n"));
     return true;
   });
-  Object.defineProperty(process.stdout, "columns", { value: 80, configurable: true });
+  Object.defineProperty(process.stdout, "columns", { value: 80, configurable: true, writable: true });
   try {
     for (const [, command] of allCommands(createProgram())) command.outputHelp();
   } finally {
-    Object.defineProperty(process.stdout, "columns", { value: columns, configurable: true });
+    Object.defineProperty(process.stdout, "columns", { value: columns, configurable: true, writable: true });
     write.mockRestore();
   }
   expect(lines.filter((line) => /^\S/.test(line) && line.length > 80)).toEqual([]);

@@ -960,6 +960,8 @@ test.each<[string[], number, string]>([
   [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
   [["webhooks", "explode"], 2, "unknown command"],
   [["webhooks"], 2, "Usage: svc webhooks"],
+  [["webhooks", "help"], 2, "unknown command 'help'"],
+  [["login", "--base-url", "https://api.example.com"], 2, "No credential given and stdin is not a terminal."],
   [["webhoks"], 2, "Did you mean webhooks?"],
   [["certify"], 2, "unknown command 'certify'\nDid you mean:\n  svc webhooks certify\n"],
   [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],

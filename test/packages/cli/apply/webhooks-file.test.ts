@@ -35,8 +35,6 @@ const withEvents = (events: string) => `webhooks: [{url: "${url}", events: ${eve
 
 test.each([
   ["nothing", "", "the file: "],
-  ["a list", "[]", "the file: "],
-  ["no webhooks", "project: shop", "webhooks: "],
   ["webhooks that are null", "webhooks:", "webhooks: "],
   ["a field that is not known", "webhooks: []\nwebhook: []", "the file: has no field webhook"],
   ["a misspelled field of a webhook", `webhooks: [{url: "${url}", evnts: []}]`, "webhooks.0: has no field evnts"],
