@@ -123,7 +123,7 @@ describe("the build fails", () => {
 
 describe("a bundle", () => {
   // That each loads without any environment variable, exports a handler and loads no slow part of Node is checked by the build.
-  test("does not load the slow parts of Node for its first request", () => {
+  test("does not load the slow parts of Node for its first request, or by a dynamic import later", () => {
     const key = `Bearer svc_${"0".repeat(64)}`;
     const event = {
       methodArn: "arn:aws:execute-api:eu-central-1:1:api/prod/GET/v1/projects",
@@ -139,6 +139,7 @@ describe("a bundle", () => {
     const args = ["--input-type=commonjs", "-e", script, "--", pathOf("auth/authorizer")];
     const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(stderr).toBe("invalid_api_key \n");
+    expect(files.filter((each) => /\bimport\(/.test(readFileSync(pathOf(each), "utf8")))).toEqual([]);
   });
 
   test.each<[string, string, RegExp]>([

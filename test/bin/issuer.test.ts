@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import net from "node:net";
 import { commandHere } from "../support/command-here.ts";
+import { listening } from "../support/listening.ts";
 import { freshDataDir, startLocalRun, startProgram } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
 
@@ -55,8 +57,15 @@ test("issuer gives a job a token that the service accepts as soon as the workflo
   await run.end("SIGKILL");
 });
 
-test("issuer with a port that is not valid exits with 1 and names the mistake", async () => {
-  const { code, stdout, stderr } = await commandHere("issuer", ["--port", "65536"], { DATA_DIR });
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain("--port must be a whole number from 0 to 65535");
+test("issuer with a port that is not valid, or in use, exits with 1 and names the mistake", async () => {
+  const issuer = (port: string) => commandHere("issuer", ["--port", port], { DATA_DIR });
+  const { port } = new URL(await listening(net.createServer()));
+  expect([await issuer("65536"), await issuer(port)]).toEqual([
+    { code: 1, stdout: "", stderr: '--port must be a whole number from 0 to 65535, not "65536".\n' },
+    {
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(`^Port ${port} is in use .* choose another port with --port\\.`),
+    },
+  ]);
 });
