@@ -140,7 +140,7 @@ test.each([
   ["1s", 1],
   ["20m", 1_200],
   ["24h", 86_400],
-  ["25h", undefined],
+  ["86401s", undefined],
   ["0m", undefined],
   ["20", undefined],
   ["soon", undefined],

@@ -128,7 +128,8 @@ test("forwards the bytes and headers that a webhook gets, with both signatures v
 test("shows each event with the response to it, and stops after --count with exit code 1 if one failed", async () => {
   receiver.respondWith((request, response) => {
     response.writeHead(deploymentOf(request) === first ? 202 : 500).write("noted ");
-    response.end("\u001b[2J");
+    // Later, so that the response arrives in two parts.
+    setTimeout(() => response.end("\u001b[2J"), 50);
   });
   const [first, second] = [randomUUID(), randomUUID()];
   const { outcome } = await following({ count: 2, json: false, events: ["deploy.failed"] });
