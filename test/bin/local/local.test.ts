@@ -229,15 +229,13 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
   });
 });
 
-test.each([
-  ["AWS_ENDPOINT_URL_DYNAMODB", "The DynamoDB engine at http://127.0.0.1:9 cannot be used"],
-  ["AWS_ENDPOINT_URL_SQS", "The SQS engine at http://127.0.0.1:9 cannot be used"],
-])("prints one line when no engine responds at %s", async (setting, sentence) => {
-  const settings = { DATA_DIR: freshDataDir(), [setting]: "http://127.0.0.1:9" };
-  const { code, stderr, stdout } = await runCommand("local", [], settings);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain(sentence);
-  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+test("prints one line when no engine responds at AWS_ENDPOINT_URL_DYNAMODB", async () => {
+  const settings = { DATA_DIR: freshDataDir(), AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:9" };
+  expect(await runCommand("local", [], settings)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^The DynamoDB engine at http:\/\/127\.0\.0\.1:9 cannot be used: .*\n$/),
+  });
 });
 
 test("a start that fails ends with its message, also while requests wait for it", async () => {
@@ -249,7 +247,8 @@ test("a start that fails ends with its message, also while requests wait for it"
   });
   const settings = { DATA_DIR: freshDataDir(), PORT, AWS_ENDPOINT_URL_SQS: await listening(engine) };
   const { code, stderr } = await runCommand("local", [], settings);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^The SQS engine at .* cannot be used/) });
+  const line = expect.stringMatching(/^The SQS engine at .* cannot be used: .*\n$/);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: line });
   expect(new Set(await Promise.all(requests))).toEqual(new Set(["closed"]));
 });
 
@@ -266,12 +265,6 @@ test.each(["PORT", "SQS_PORT"])("prints one line when the port in %s is in use",
   expect(stderr).toBe(
     `Port ${port} is in use by another program. Stop that program, or choose another port with ${setting}.\n`,
   );
-});
-
-test("does not start with an invalid setting and prints one line", async () => {
-  const finished = await commandHere("local", [], { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "5,soon" });
-  expect(finished).toMatchObject({ code: 1, stdout: "" });
-  expect(finished.stderr).toMatch(/^RETRY_SCHEDULE accepts whole seconds.*\n$/);
 });
 
 test("does not start when its log cannot be written and prints one line", async () => {
