@@ -187,7 +187,8 @@ describe("signing in", () => {
       "must start with https://",
     ],
     ["a base URL without a scheme", ["--base-url", "api.example.com"], "svc_1", 2, "must be an absolute https URL"],
-    ["a base URL with a password", ["--base-url", "https://u:p@example.com"], "svc_1", 2, "no user name"],
+    ["a base URL with a password", ["--base-url", "https://:p@example.com"], "svc_1", 2, "no user name"],
+    ["a base URL with a user name", ["--base-url", "https://u@example.com"], "svc_1", 2, "no user name"],
     ["a base URL with a query", ["--base-url", "https://example.com/?a=1"], "svc_1", 2, "no query and no fragment"],
     ["a base URL with a fragment", ["--base-url", "https://example.com/#a"], "svc_1", 2, "no query and no fragment"],
     ["a missing base URL", [], "svc_1", 2, "No base URL given"],
@@ -242,10 +243,17 @@ describe("on a terminal", () => {
 
   onTerminal("Ctrl-C at a question exits with 130 and changes nothing", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
-    const answers: [string, string][] = [["(not shown): ", "\u0003"]];
-    const { code } = await svcOnTerminal(["login", "--base-url", service.baseUrl], answers, { XDG_CONFIG_HOME });
+    const file = join(XDG_CONFIG_HOME, "svc/config.json");
+    const stored = JSON.stringify({ base_url: service.baseUrl });
+    mkdirSync(join(XDG_CONFIG_HOME, "svc"));
+    writeFileSync(file, stored);
+    const answers: [string, string][] = [
+      [`[${service.baseUrl}]: `, "\r"],
+      [`API key or JWT for ${service.baseUrl} (not shown): `, "\u0003"],
+    ];
+    const { code } = await svcOnTerminal(["login"], answers, { XDG_CONFIG_HOME });
     expect(code).toBe(130);
-    expect(existsSync(join(XDG_CONFIG_HOME, "svc/config.json"))).toBe(false);
+    expect(readFileSync(file, "utf8")).toBe(stored);
   });
 
   onTerminal("delete asks for confirmation and proceeds only after yes", async () => {
@@ -955,6 +963,7 @@ test.each<[string[], number, string]>([
   [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
   [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
   [["webhooks", "show", "000"], 2, "000 is not a valid id"],
+  [["webhooks", "show", "0000g"], 2, "0000g is not a valid id"],
   [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
   [["webhooks", "show"], 4, "svc webhooks create"],
   [["webhooks", "update", "--enable", "--disable"], 2, "not both"],

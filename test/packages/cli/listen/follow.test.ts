@@ -248,8 +248,8 @@ describe("forwardDelivery", () => {
     ["another protocol", "SSH-2.0-OpenSSH_9.6\r\n", { status_code: null, error_code: "invalid_response" }],
     [
       "a redirect",
-      "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
-      { status_code: 302, error_code: "http_status" },
+      "HTTP/1.1 300 Multiple Choices\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+      { status_code: 300, error_code: "http_status" },
     ],
   ])("returns a result for a receiver with %s, and keeps no connection", async (_, text, expected) => {
     const { url, sockets } = await rawServer(text);
