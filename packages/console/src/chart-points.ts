@@ -48,7 +48,7 @@ export function attemptBars(buckets: readonly AttemptBucket[], { width, height }
   const [leastAbove, leastBelow] = [room(max.succeeded, max.failed), room(max.failed, max.succeeded)];
   const wanted = total === 0 ? height : (height * max.succeeded) / total;
   const baseline = Math.min(Math.max(wanted, leastAbove), height - leastBelow);
-  const step = buckets.length === 0 ? width : width / buckets.length;
+  const step = width / buckets.length;
   const bar = (index: number, count: number, most: number, space: number, isAbove: boolean): Rectangle | null => {
     if (count === 0) return null;
     const barHeight = Math.min(space, Math.max(MIN_HEIGHT, (space * count) / most));

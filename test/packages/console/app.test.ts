@@ -51,6 +51,7 @@ test("the subject of a token is read from base64url", async () => {
   const sub = "ü?>ÿ".repeat(3);
   const claims = Buffer.from(JSON.stringify({ sub })).toString("base64url");
   expect(claims).toMatch(/_.*-|-.*_/);
+  expect(sessionOf("e30.e30.c2ln/").kind).toBe("key");
   expect(sessionOf(`Bearer e30.${claims}.c2ln`)).toMatchObject({ kind: "jwt", user: sub, expiresAt: undefined });
 });
 
@@ -108,10 +109,14 @@ test("a link that is clicked as soon as the page is shown leads to its screen", 
   await shows("No API keys yet");
 });
 
-test("a part of the page whose code cannot be loaded says so", async () => {
+test("a part of the page whose code cannot be loaded says so, and the page can be loaded again", async () => {
+  const reload = jest.fn();
+  Object.assign(browser.location, { reload });
   const { lazy } = await source("lazy.tsx");
   render(lazy(() => Promise.reject(new TypeError("Failed to fetch"))));
   await shows("This part of the page could not be loaded.");
+  await click("Reload the page");
+  expect(reload).toHaveBeenCalledTimes(1);
 });
 
 test("pages of admins show no message until the role is known", async () => {

@@ -22,7 +22,7 @@ import {
   webhooks,
   workflow,
 } from "../../support/api-samples.ts";
-import { browser, click, elapse, enter, outlineOf, shows, textsOf } from "../../support/browser-page.ts";
+import { browser, click, elapse, enter, outlineOf, shows, textOf, textsOf } from "../../support/browser-page.ts";
 import {
   at,
   attempt,
@@ -176,7 +176,13 @@ const screens: Record<string, Screen> = {
     responses: [[`GET ${webhookId}`, () => failure(404, "not_found", "No webhook with this id exists.")]],
   },
   "no deliveries that match": {
-    address: `${hash}?status=failed&error_code=timeout&since=${ago(60)}`,
+    address: `${hash}?status=failed&since=${ago(60)}`,
+    part: "Deliveries",
+    responses: [["GET deliveries", []]],
+  },
+  "no deliveries with an error": {
+    address: `${hash}?error_code=timeout`,
+    part: "Deliveries",
     responses: [["GET deliveries", []]],
   },
   "chosen deliveries": {
@@ -350,6 +356,14 @@ const screens: Record<string, Screen> = {
   "a webhook is disabled": { address: hash, steps: clicks("Disable") },
   "a webhook is deleted": { address: hash, steps: clicks("Delete") },
   "deliveries are recovered": { address: hash, steps: clicks("Recover…") },
+  "deliveries that are being counted": {
+    address: hash,
+    steps: async () => {
+      await click("Recover…");
+      respond("GET deliveries", () => new Promise(() => {}));
+      await click("Count");
+    },
+  },
   "deliveries are counted before they are recovered": {
     address: hash,
     responses: [["GET deliveries", [deliveryOf(1, "held"), deliveryOf(2, "failed")]]],
@@ -368,7 +382,15 @@ test.each(Object.entries(screens))("%s", async (_, { address, responses = [], pa
   await steps?.();
   await elapse(100);
   const shown = part ? labelled(part) : browser.page.getElementById("main");
-  expect(seen(browser.page.querySelector("dialog[open]") ?? shown)).toMatchSnapshot();
+  const dialog = browser.page.querySelector("dialog[open]");
+  expect(seen(dialog ?? shown)).toMatchSnapshot();
+  if (!dialog || !textOf(dialog).includes("Cancel")) return;
+  sent.length = 0;
+  await click("Cancel");
+  expect([browser.page.querySelector("dialog[open]"), sent.filter(({ method }) => method !== "GET")]).toEqual([
+    null,
+    [],
+  ]);
 });
 
 test.each(Object.entries(screens).filter(([, { steps }]) => steps === undefined))(
@@ -459,14 +481,20 @@ const actions: Record<string, Screen> = {
   "a trusted workflow is deleted": { address: `${project}/access`, steps: clicks("Delete main", "Delete") },
 };
 
-test.each(Object.entries(actions))("an action: %s", async (_, { address, responses = [], steps }) => {
-  for (const id of [webhookId, key.id, account.id, workflow.id])
-    for (const method of ["PATCH", "DELETE"]) respond(`${method} ${id}`, () => json({}));
-  for (const [route, data] of responses) respond(route, typeof data === "function" ? () => data() : () => json(data));
+/** Opens a screen, takes its steps, and lets the requests end. */
+async function take({ address, responses = [], steps }: Screen, response: (data: unknown) => Response): Promise<void> {
+  const ids = [webhookId, key.id, account.id, workflow.id];
+  const changes = ids.flatMap((id) => ["PATCH", "DELETE"].map((method): [string, object] => [`${method} ${id}`, {}]));
+  for (const [route, data] of [...changes, ...responses])
+    respond(route, () => (route.startsWith("GET") ? json(data) : response(data)));
   await start(address);
   await elapse(1_000);
   await steps?.();
   await elapse(1_000);
+}
+
+test.each(Object.entries(actions))("an action: %s", async (_, action) => {
+  await take(action, json);
   const changes = sent.filter(({ method }) => method !== "GET");
   const lines = changes.map(({ method, path, body }) => `${method} ${path} ${JSON.stringify(body) ?? ""}`.trim());
   const title = browser.page.querySelector("dialog[open]")?.childNodes[0]?.textContent;
@@ -480,6 +508,17 @@ test.each(Object.entries(actions))("an action: %s", async (_, { address, respons
       .replaceAll("-0000-7000-8000-00000000d301", ""),
   ).toMatchSnapshot();
 });
+
+test.each(Object.entries(actions).filter(([name]) => name !== "a secret is discarded"))(
+  "an action that fails says why, and nothing else: %s",
+  async (_, action) => {
+    await take(action, () => failure(409, "conflict", "Not now."));
+    const announcement = browser.page.body.all().find((node) => node.getAttribute("class") === "announcement");
+    const { hash } = browser.location;
+    expect([textsOf("alert").length, announcement && textOf(announcement), hash]).toEqual([1, "", action.address]);
+    expect(textsOf("alert")[0]).toContain("Not now.");
+  },
+);
 
 test("the page around a screen, which counts down the end of the session and says that the device is offline", async () => {
   browser.isOnline = false;
