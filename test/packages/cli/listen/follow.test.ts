@@ -253,9 +253,11 @@ describe("forwardDelivery", () => {
     ],
   ])("returns a result for a receiver with %s, and keeps no connection", async (_, text, expected) => {
     const { url, sockets } = await rawServer(text);
-    const result = await forwardDelivery(delivery, { ...destination, url, timeoutMs: 500 });
+    const timeoutMs = expected.error_code === "timeout" ? 500 : 20_000;
+    const result = await forwardDelivery(delivery, { ...destination, url, timeoutMs });
     await eventually(() => expect(sockets.map(({ closed }) => closed)).toEqual([true]));
     expect(result).toMatchObject(expected);
+    if (expected.error_code !== "timeout") expect(result.duration_ms).toBeLessThan(timeoutMs);
     expect((result.response_excerpt ?? "").length).toBeLessThanOrEqual(1024);
   });
 
