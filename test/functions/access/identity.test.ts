@@ -1,4 +1,4 @@
-import { type Identity, idempotencyScopeOf, identityContext } from "../../../functions/access/identity.ts";
+import { type Identity, idempotencyScopeOf, identityContext, toContext } from "../../../functions/access/identity.ts";
 import { requireAccess } from "../../../functions/access/require-access.ts";
 
 /*
@@ -14,6 +14,11 @@ test("the context of an earlier authorizer is accepted, so every field that was 
 
 test("a field that only a newer authorizer writes is ignored", () => {
   expect(identityContext.parse({ ...ofFirstRelease, ofTheNextRelease: "1" })).toEqual(ofFirstRelease);
+});
+
+test("the lists of a limited caller arrive as they were passed, also an empty one", () => {
+  const caller: Identity = { userId: "workflow:1", authType: "workflow", permissions: [], projectIds: ["p1", "p2"] };
+  expect(identityContext.parse(toContext(caller))).toEqual(caller);
 });
 
 test.each([

@@ -52,6 +52,13 @@ const header = (value: object) => Buffer.from(JSON.stringify(value)).toString("b
 /** Returns a signed token with exactly this payload. */
 const jwtOf = (payload: string) => jwt.sign(payload, secret);
 
+test("verifyHs256 throws an error of the library, so that no valid token is taken for an invalid one", () => {
+  const verify = () => {
+    throw new TypeError("not a function");
+  };
+  expect(() => verifyHs256({ ...jwt, verify }, sign({}), key, now, {})).toThrow("not a function");
+});
+
 test.each([
   ["a second ago", -1],
   ["now", 0],
