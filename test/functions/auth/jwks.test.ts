@@ -170,6 +170,8 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
     for (const aud of ["web", [], undefined]) {
       await expect(verify(sign(alg, { ...claims(), aud }))).rejects.toMatchObject(apiError("invalid_token"));
     }
+    process.env.JWKS_AUDIENCE = "web";
+    await expect(verify(sign(alg))).rejects.toMatchObject(apiError("invalid_token"));
   });
 
   test.each(["with", "without"])(
@@ -241,19 +243,22 @@ describe("the issuer's keys", () => {
     expect(requestedPaths).toEqual([new URL(process.env.JWKS_URI).pathname]);
   });
 
-  test("are fetched again for a new key", async () => {
+  test("are fetched again for a new key, on another connection: the issuer may have closed the first", async () => {
+    const connect = jest.fn();
+    server.on("secureConnection", connect);
     issuerResponse.body = { keys: [jwkOf("RS256")] };
     expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse.body = published();
     expect(await verify(sign("EdDSA"), 1)).toBe(userId());
-    expect(requestedPaths).toHaveLength(2);
+    expect([requestedPaths.length, connect.mock.calls.length]).toEqual([2, 2]);
   });
 
   test("are fetched again when a token names a new key, two seconds after a token with an unknown key", async () => {
     issuerResponse.body = { keys: [jwkOf("RS256")] };
     await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
     issuerResponse.body = published();
-    expect(await verify(sign("EdDSA"), 2)).toBe(userId());
+    const parallel = Array.from({ length: 5 }, () => verify(sign("EdDSA"), 2));
+    expect(await Promise.all(parallel)).toEqual(Array(5).fill(userId()));
     expect(requestedPaths).toHaveLength(2);
   });
 
