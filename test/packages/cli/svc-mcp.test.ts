@@ -726,7 +726,7 @@ describe("explain", () => {
   const gone = { ...webhook, enabled: false, disabled_reason: "gone" as const };
 
   test.each([
-    ["succeeded", [accepted], webhook, "Nothing is wrong", "No action is needed"],
+    ["succeeded", [accepted], webhook, "attempted once, and the receiver accepted it.", "No action is needed"],
     ["failed", [refused], webhook, "nothing accepts connections", "Start it. Then call redeliver_delivery"],
     ["pending", [refused], webhook, "the next attempt is scheduled", "happens automatically"],
     ["pending", [], webhook, "attempted 0 times", "Wait for the first attempt"],
