@@ -72,7 +72,7 @@ export function attemptBars(buckets: readonly AttemptBucket[], { width, height }
  * @param max the value at the top
  */
 export function linesThrough(values: readonly (number | null)[], max: number, { width, height }: Size): string[] {
-  const step = values.length === 0 ? width : width / values.length;
+  const step = width / values.length;
   const lines: [x: number, y: number][][] = [];
   let isOpen = false;
   for (const [index, value] of values.entries()) {
