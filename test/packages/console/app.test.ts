@@ -52,6 +52,7 @@ test("the subject of a token is read from base64url", async () => {
   const claims = Buffer.from(JSON.stringify({ sub })).toString("base64url");
   expect(claims).toMatch(/_.*-|-.*_/);
   expect(sessionOf("e30.e30.c2ln/").kind).toBe("key");
+  expect(sessionOf("e30.not-json.c2ln")).toMatchObject({ kind: "jwt", user: undefined });
   expect(sessionOf(`Bearer e30.${claims}.c2ln`)).toMatchObject({ kind: "jwt", user: sub, expiresAt: undefined });
 });
 
@@ -289,6 +290,10 @@ describe("requests of a screen", () => {
     await elapse(60_000);
     expect(sent).toEqual([]);
     browser.page.hidden = false;
+    browser.page.dispatchEvent(new Event("visibilitychange"));
+    await elapse(100);
+    expect(sentTo("GET deliveries")).toHaveLength(1);
+    // Nothing is due yet.
     browser.page.dispatchEvent(new Event("visibilitychange"));
     await elapse(100);
     expect(sentTo("GET deliveries")).toHaveLength(1);

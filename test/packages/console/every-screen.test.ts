@@ -356,6 +356,7 @@ const screens: Record<string, Screen> = {
   "a webhook is disabled": { address: hash, steps: clicks("Disable") },
   "a webhook is deleted": { address: hash, steps: clicks("Delete") },
   "deliveries are recovered": { address: hash, steps: clicks("Recover…") },
+  "more deliveries than are counted": { address: hash, steps: countSince2020 },
   "deliveries that are being counted": {
     address: hash,
     steps: async () => {
@@ -408,6 +409,15 @@ test.each(Object.entries(screens).filter(([, { steps }]) => steps === undefined)
 
 /** What ends with a request that changes something, or with a new address. */
 const actions: Record<string, Screen> = {
+  "a webhook is created": {
+    address: project,
+    responses: [["POST webhooks", { ...webhook, secret: "whsec_1234" }]],
+    steps: async () => {
+      await click("New webhook");
+      await enter("URL", "https://example.com/hook");
+      await click("Create webhook");
+    },
+  },
   "a webhook is created with all that is optional": {
     address: project,
     responses: [["POST webhooks", { ...webhook, secret: "whsec_1234" }]],

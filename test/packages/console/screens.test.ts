@@ -20,6 +20,7 @@ import {
   json,
   now,
   projectId,
+  render,
   respond,
   sent,
   sentTo,
@@ -484,9 +485,17 @@ test("older events that arrive after the filter was changed are not shown", asyn
 });
 
 test("a key is marked as expired from the moment on at which it expires", async () => {
-  const key = { id: "k-1", name: "ci", key_prefix: "svc_1", created_at: at, last_used_at: null, expires_at: at };
-  respond("GET api-keys", () => json([key]));
-  await start("#/keys");
-  await shows("ci svc_1");
-  expect(textOf()).toMatch(/ci svc_1.* expired never/);
+  const { KeyExpiry } = await source("key-limits.tsx");
+  render(KeyExpiry, { expires_at: new Date().toISOString() });
+  expect(textOf()).toBe("expired");
+});
+
+test("a rotation is shown until the previous secret expires", async () => {
+  const { recordRotation } = await source("session.ts");
+  recordRotation(webhookId, now + 30_000);
+  await start();
+  await shows("Deliveries are signed with both the previous and the new secret.");
+  // It counts down by the second.
+  await elapse(31_000);
+  expect(textOf()).not.toContain("signed with both");
 });
