@@ -9,6 +9,7 @@ import {
   certified,
   checks,
   deliveries,
+  deliveryOf,
   deploymentId,
   events,
   failed,
@@ -39,6 +40,8 @@ interface Row {
   /** The responses that differ from those below, by method and end of the path. */
   responses?: Record<string, unknown>;
   showsSecret?: boolean;
+  /** Whether every request that changes something is refused. */
+  isRefused?: boolean;
 }
 
 const keyId = "0193e000-0000-7000-8000-00000000d301";
@@ -235,6 +238,17 @@ const rows: Record<string, Row> = {
     responses: { "GET c-1": { ...report, status: "finished", finished_at: ago(0), passed: true, checks: [checks[0]] } },
   },
   "deliveries of a project": { args: ["deliveries", "list", ...inProject] },
+  "deliveries of webhooks with the same name, of one host, and of another": {
+    args: ["deliveries", "list", ...inProject],
+    responses: {
+      "GET webhooks": [
+        ...[1, 2].map((number) => ({ ...webhook, id: `w-${number}`, name: "Chat" })),
+        ...[3, 4].map((number) => ({ ...webhook, id: `w-${number}`, url: `https://example.com/${number}` })),
+        { ...webhook, id: "w-5", url: "https://example.org/hook" },
+      ],
+      "GET deliveries": [1, 2, 3, 4, 5].map((number) => ({ ...deliveryOf(number), webhook_id: `w-${number}` })),
+    },
+  },
   "deliveries of a webhook, filtered": {
     args: [
       ...["deliveries", "list", "--status", "failed", "--event", "deploy.failed", "--deployment", deploymentId],
@@ -309,7 +323,7 @@ beforeAll(() => {
 afterAll(() => jest.useRealTimers());
 
 /** The command with its requests, its output and its exit code, as a text. */
-async function transcript({ args, responses: own = {}, showsSecret = false }: Row): Promise<string> {
+async function transcript({ args, responses: own = {}, showsSecret = false, isRefused = false }: Row): Promise<string> {
   const sent: string[] = [];
   const all = Object.entries({ ...responses, ...own });
   const spy = jest.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
@@ -322,7 +336,8 @@ async function transcript({ args, responses: own = {}, showsSecret = false }: Ro
       const [method, end] = route.split(" ");
       return method === request.method && pathname.endsWith(`/${end}`);
     }) ?? ["", undefined];
-    if (data instanceof Response) return data;
+    if (isRefused && request.method !== "GET")
+      return Response.json({ error: { code: "refused", message: "Not now.", request_id: "r-42" } }, { status: 409 });
     if (request.method === "DELETE") return new Response(null, { status: 204 });
     if (data !== undefined) return Response.json({ data });
     throw new Error(`No stub for ${sent.at(-1)}`);
@@ -339,6 +354,12 @@ async function transcript({ args, responses: own = {}, showsSecret = false }: Ro
 test.each(Object.entries(rows))("%s", async (_, row) => {
   const both = [await transcript(row), await transcript({ ...row, args: [...row.args, "--json"] })];
   expect(both.join("\n")).toMatchSnapshot();
+});
+
+test.each(Object.entries(rows))("%s: a refusal is all that is printed", async (_, row) => {
+  const lines = (await transcript({ ...row, isRefused: true })).split("\n");
+  const last = lines.findLastIndex((line) => /^(POST|PATCH|DELETE) /.test(line));
+  if (last !== -1) expect(lines.slice(last + 1)).toEqual(["! Not now. (refused, request r-42)", "exit 1"]);
 });
 
 /** Commands that read a file or stdin, write one, or run until they are interrupted. They have tests of their own. */
