@@ -266,6 +266,23 @@ describe("meteredReads", () => {
     },
   );
 
+  test("a query that ends leaves what the others in flight are expected to read", async () => {
+    await givenRows(webhook, 3, "{}");
+    const isReleased = Promise.withResolvers<void>();
+    let queries = 0;
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "QueryCommand" && ++queries === 2) await isReleased.promise;
+      return send();
+    });
+    await meteredReads(projectId, now, async (reads) => {
+      const [first, second] = [reads.query(queryFor(3)), reads.query(queryFor(3))];
+      await first;
+      expect(reads.unitsLeft).toBe(250 - 0.5 - 3);
+      isReleased.resolve();
+      await second;
+    });
+  });
+
   test.each([
     [25, 0],
     [25.5, 25.5],
