@@ -87,9 +87,13 @@ export const checks = [
   { ...check, passed: true },
   { ...forged, duration_ms: null, passed: false, hint },
 ];
-export const events = ["deploy.started", "deploy.succeeded"].map((event, index) => ({
-  ...{ id: `e-${index}`, event, deployment_id: deploymentId, timestamp: ago(600 - index * 60) },
-  ...{ received_at: ago(300 - index * 300), payload: { event, data: { environment: "production" } } },
+export const events = [
+  { event: "deploy.started", deployment_id: deploymentId, data: { environment: "production" } },
+  { event: "deploy.succeeded", deployment_id: deploymentId, data: { url: "https://shop.test" } },
+  { event: "deploy.failed", deployment_id: otherProjectId, data: { reason: "no memory" } },
+].map(({ data, ...event }, index) => ({
+  ...{ id: `e-${index}`, ...event, timestamp: ago(600 - index * 60) },
+  ...{ received_at: ago(300 - index * 100), payload: { ...event, data } },
 }));
 export const key = {
   ...{ id: "k-1", name: "ci", key_prefix: "svc_12345678", created_at: ago(86_400), last_used_at: ago(60) },

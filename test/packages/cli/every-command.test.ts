@@ -291,7 +291,14 @@ const rows: Record<string, Row> = {
   "deliveries are counted": { args: ["deliveries", "recover", "--since", "2h", "--dry-run", ...ofWebhook] },
   deployments: { args: ["deployments", "list", ...inProject] },
   "no deployments": { args: ["deployments", "list", ...inProject], responses: without("GET events") },
-  "a deployment that has ended": { args: ["deployments", "wait", deploymentId, ...inProject] },
+  "a deployment that has succeeded": {
+    args: ["deployments", "wait", deploymentId, ...inProject],
+    responses: { "GET events": events.slice(0, 2) },
+  },
+  "a deployment that has failed": {
+    args: ["deployments", "wait", otherProjectId, ...inProject],
+    responses: { "GET events": events.slice(2) },
+  },
   "events of a deployment": {
     args: ["events", "list", "--event", "deploy.started", "--deployment", deploymentId, "--limit", "5", ...inProject],
   },

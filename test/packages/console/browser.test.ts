@@ -28,9 +28,6 @@ const executablePath = [process.env.CHROMIUM_PATH, "/usr/bin/chromium", "/usr/bi
 );
 const inChromium = needs({ name: "Chromium (or CHROMIUM_PATH)", isInstalled: executablePath !== undefined });
 
-/** Nothing is fetched from it until a workflow presents a token. */
-const OIDC_ISSUERS = JSON.stringify([{ name: "github", audience: "deployments" }]);
-
 const VIEWPORT = { width: 1280, height: 860 };
 /** Upper bound for one condition in the page: it may depend on a delivery. */
 const DEADLINE_MS = MAX_QUIET_MS;
@@ -193,7 +190,8 @@ inChromium.describe("the console in Chromium", () => {
       DATA_DIR: dataDir,
       RETRY_SCHEDULE: "1,600",
       LAST_USED_RESOLUTION_SECONDS: "0",
-      OIDC_ISSUERS,
+      // Nothing is fetched from it until a workflow presents a token.
+      OIDC_ISSUERS: JSON.stringify([{ name: "github", audience: "deployments" }]),
     });
     // Handlers called in this process use the tables of the local run.
     process.env.AWS_ENDPOINT_URL_DYNAMODB = run.dynamoEndpoint;
@@ -432,45 +430,6 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
       await page.getByText("No service accounts yet").waitFor();
       expect((await call("GET", `/v1/projects/${projectId}/webhooks`, undefined, key)).status).toBe(401);
-    });
-
-    test("trusts a workflow, and deletes the trusted workflow", async () => {
-      const { projectId } = await newScenario({ name: "Workflows" });
-      const page = await signedIn(`#/projects/${projectId}/access`);
-      await page.getByRole("button", { name: "Trust a workflow" }).click();
-      const form = page.getByRole("dialog");
-      await form.getByLabel("Repository id").fill("acme/shop");
-      await form.getByRole("button", { name: "Trust" }).click();
-      expected = [/status of 400/];
-      await form.getByRole("alert").getByText("Correct the field that is marked").waitFor();
-      await form.getByLabel("Repository id").fill("1296269");
-      await form.getByRole("button", { name: "Trust" }).click();
-      const row = page.getByRole("row", { name: "github 1296269" });
-      await row.getByText("refs/heads/main").waitFor();
-      await row.getByRole("button").click();
-      await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-      await page.getByText("No trusted workflows yet").waitFor();
-    });
-
-    test("the audit says who did what, newest first, and loads more", async () => {
-      const { projectId, path } = await newScenario({ name: "Audited" });
-      for (const enabled of [false, true]) await call("PATCH", path, { enabled });
-      const page = await newPage();
-      await page.route("**/audit-events?*", (route) =>
-        route.continue({ url: route.request().url().replace("limit=30", "limit=2") }),
-      );
-      await signIn(page, `#/projects/${projectId}/audit`);
-      const entries = page.getByRole("listitem");
-      await page.getByRole("button", { name: "Load more" }).click();
-      await entries.nth(3).waitFor();
-      await page.getByRole("button", { name: "Load more" }).waitFor({ state: "detached" });
-      const texts = (await entries.locator("p:first-child").allTextContents()).map((text) => text.trim());
-      expect(texts).toEqual([
-        "demo-user enabled the webhook “example.com”",
-        "demo-user disabled the webhook “example.com”",
-        "demo-user created the webhook “example.com”",
-        expect.stringMatching(/^The platform gave the user demo-user the role admin$/),
-      ]);
     });
   });
 
@@ -753,28 +712,6 @@ inChromium.describe("the console in Chromium", () => {
       expect(command).not.toContain(webhook.secret);
       await detail.getByRole("button", { name: "Copy delivery id" }).click();
       await eventually(async () => expect(await clipboard(page)).toBe(request?.headers["webhook-id"]));
-    });
-
-    test("shows the deployments of a project as their events arrive", async () => {
-      const { projectId } = await newScenario();
-      const page = await signedIn(`#/projects/${projectId}/events`);
-      await page.getByText("No deployments in the last 30 days").waitFor();
-      const deployment_id = randomUUID();
-      const report = (event: string, at: string, data: object) =>
-        sendEvent(projectId, data, (text) =>
-          JSON.stringify({ ...JSON.parse(text), event, deployment_id, timestamp: at }),
-        );
-      const started = Date.now() - 120_000;
-      await report("deploy.started", new Date(started).toISOString(), {});
-      const card = page.getByRole("listitem").filter({ hasText: deployment_id });
-      await card.getByText("running").waitFor();
-      await report("deploy.failed", new Date(started + 73_000).toISOString(), { reason: "no memory" });
-      await card.getByText("failed", { exact: true }).waitFor();
-      await card.getByText("took 1 min 13 s").waitFor();
-      await card.getByText("no memory", { exact: true }).waitFor();
-      await card.getByRole("link", { name: "Deliveries" }).click();
-      await page.getByRole("searchbox", { name: "Deployment" }).waitFor();
-      expect(page.url()).toContain(`/projects/${projectId}/deliveries?deployment_id=${deployment_id}`);
     });
 
     test("shows why a webhook fails, its statistics, and what its receiver does not check", async () => {
