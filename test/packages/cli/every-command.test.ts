@@ -329,6 +329,8 @@ beforeAll(() => {
 });
 afterAll(() => jest.useRealTimers());
 
+const refusal = { code: "refused", message: "Not now.", request_id: "r-42", details: [{ path: "a", message: "b" }] };
+
 /** The command with its requests, its output and its exit code, as a text. */
 async function transcript({ args, responses: own = {}, showsSecret = false, isRefused = false }: Row): Promise<string> {
   const sent: string[] = [];
@@ -343,8 +345,7 @@ async function transcript({ args, responses: own = {}, showsSecret = false, isRe
       const [method, end] = route.split(" ");
       return method === request.method && pathname.endsWith(`/${end}`);
     }) ?? ["", undefined];
-    if (isRefused && request.method !== "GET")
-      return Response.json({ error: { code: "refused", message: "Not now.", request_id: "r-42" } }, { status: 409 });
+    if (isRefused && request.method !== "GET") return Response.json({ error: refusal }, { status: 409 });
     if (request.method === "DELETE") return new Response(null, { status: 204 });
     if (data !== undefined) return Response.json({ data });
     throw new Error(`No stub for ${sent.at(-1)}`);

@@ -56,6 +56,18 @@ test("the subject of a token is read from base64url", async () => {
   expect(sessionOf(`Bearer e30.${claims}.c2ln`)).toMatchObject({ kind: "jwt", user: sub, expiresAt: undefined });
 });
 
+test.each([
+  ["#token=a.b.c", "a.b.c", 1],
+  ["#token=a.b.c/d", undefined, 1],
+  ["#/keys", undefined, 0],
+])("the address %s contains the token %s, and no token stays in it", async (address, token, count) => {
+  const { takeTokenFromAddress } = await source("session.ts");
+  const replaceState = jest.fn();
+  Object.assign(globalThis, { history: { replaceState } });
+  browser.location.hash = address;
+  expect([takeTokenFromAddress(), replaceState.mock.calls.length]).toEqual([token, count]);
+});
+
 test("signing in ends the message of the session before, and is sent once", async () => {
   const isAccepted = Promise.withResolvers<void>();
   respond(`GET ${webhookId}`, () => failure(401, "invalid_api_key", "The API key is not valid."));

@@ -98,7 +98,7 @@ const withWebhook = (changes: object): NonNullable<Screen["responses"]> => [
 const withDelivery = (changes: object): Screen["responses"] => [
   [`GET ${newest.id}`, { ...newest, payload: {}, attempts: [], ...changes }],
 ];
-const withReport = (changes: object): Screen["responses"] => [["GET c-1", { ...report, ...changes }]];
+const withReport = (changes: object): NonNullable<Screen["responses"]> => [["GET c-1", { ...report, ...changes }]];
 const detail = `${hash}/deliveries/${newest.id}`;
 const certification = `${hash}/certification?id=c-1`;
 /** The title of the page and what it shows. The end that all ids have in common is left out. */
@@ -127,6 +127,7 @@ const screens: Record<string, Screen> = {
   },
   "webhooks of a project, for a viewer": { address: `#/projects/${otherProjectId}` },
   "deliveries of a project": { address: `${project}/deliveries` },
+  "deliveries of a project, filtered": { address: `${project}/deliveries?status=failed`, part: "Deliveries" },
   "deliveries of a project without webhooks": { address: `${project}/deliveries`, responses: [["GET webhooks", []]] },
   "deliveries of a project, for a viewer": { address: `#/projects/${otherProjectId}/deliveries` },
   "events of a project": { address: `${project}/events` },
@@ -224,7 +225,11 @@ const screens: Record<string, Screen> = {
   "a certification that was passed": {
     address: certification,
     part: "Certification",
-    responses: withReport({ status: "finished", passed: true, checks: [checks[0]] }),
+    responses: [
+      ...withReport({ status: "finished", passed: true, checks: [checks[0]] }),
+      // A later one, which the address does not name.
+      ...withWebhook({ last_certification: { ...certified, id: "c-2" } }),
+    ],
   },
   "a certification that was not passed": {
     address: certification,

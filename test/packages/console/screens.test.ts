@@ -499,3 +499,53 @@ test("a rotation is shown until the previous secret expires", async () => {
   await elapse(31_000);
   expect(textOf()).not.toContain("signed with both");
 });
+
+test("a rotation with an overlap of an hour counts down from an hour", async () => {
+  respond("POST rotate-secret", () => json({ ...webhook, secret: "whsec_1" }));
+  await start();
+  await click("Rotate secret");
+  await enter("1 hour", true);
+  for (const name of ["Rotate", "Close", "Close"]) await click(name);
+  expect(textOf()).toMatch(/The previous one expires in (01:00:0\d|59:\d\d)/);
+});
+
+test("a list whose filter was changed and whose load fails shows no row of the filter before", async () => {
+  respond("GET deliveries", ({ query }) =>
+    query.status ? failure(400, "validation_error", "No.") : json([deliveryOf(1)]),
+  );
+  await start();
+  await until(() => count("tr") === 2);
+  await open(`${hash}?status=failed`);
+  await shows("validation_error");
+  expect(count("tr")).toBe(0);
+});
+
+test("older rows that arrive after the filter was changed do not change how many of the new list are reloaded", async () => {
+  const isChanged = Promise.withResolvers<void>();
+  respond("GET deliveries", async ({ query }) => {
+    if (query.cursor) await isChanged.promise;
+    const first = query.cursor ? 100 : 200;
+    return json(
+      Array.from({ length: 20 }, (_, index) => deliveryOf(first - index)),
+      { Link: '<https://api.test/v1/next?cursor=1>; rel="next"' },
+    );
+  });
+  await start();
+  await click("Load more");
+  await open(`${hash}?status=succeeded`);
+  isChanged.resolve();
+  await elapse(10_000);
+  expect(sentTo("GET deliveries").at(-1)?.query).toEqual({ status: "succeeded", limit: "20" });
+});
+
+test("an error of one delivery is not shown with another one", async () => {
+  const [one, other] = [deliveryOf(1), deliveryOf(2)];
+  for (const each of [one, other]) respond(`GET ${each.id}`, () => json({ ...each, payload: {}, attempts: [] }));
+  respond("POST redeliver", () => failure(409, "too_many_attempts", "It has 50 attempts."));
+  await start(`${hash}/deliveries/${one.id}`);
+  await click("Redeliver");
+  await shows("It has 50 attempts.");
+  await open(`${hash}/deliveries/${other.id}`);
+  await until(() => textOf().includes(other.id));
+  expect(textsOf("alert")).toEqual([]);
+});
