@@ -339,8 +339,8 @@ describe("an Idempotency-Key of a workflow", () => {
     expect(await codes(token(), webhooks)).toBe("already_created");
   });
 
-  test("is independent in another project, and of a workflow of another repository", async () => {
-    const { token, trust, webhooks } = await givenTrust();
+  test("is independent in another project, and of a workflow of another repository or CI system", async () => {
+    const { token, trust, webhooks, repository_id } = await givenTrust();
     const elsewhere = await givenProject();
     await trust({}, elsewhere);
     const otherRepository = await trust({ repository_id: "77" });
@@ -348,6 +348,8 @@ describe("an Idempotency-Key of a workflow", () => {
     expect(await codes(token(), webhooks)).toBe(201);
     expect(await codes(token(), elsewhere.webhooks)).toBe(201);
     expect(await codes(ci.token({ repository_id: "77" }), webhooks)).toBe(201);
+    expect((await trust({ issuer: elliptic.trust.issuer })).status).toBe(201);
+    expect(await codes(elliptic.token({ repository_id }), webhooks)).toBe(201);
   });
 });
 
