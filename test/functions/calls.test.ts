@@ -84,7 +84,9 @@ function textOf({ command, input }: AwsCall): string {
     return jsonOf(value) ?? "";
   };
   const target = String(TableName ?? QueueUrl ?? TopicArn ?? "").replace(/.*[/:]/, "");
-  const parameters = Object.entries(rest).map(([name, value]) => `${name} ${resolved(value)}`);
+  const parameters = Object.entries(rest).map(
+    ([name, value]) => `${name} ${name === "Message" ? jsonOf(JSON.parse(String(value))) : resolved(value)}`,
+  );
   return [command.replace("Command", ""), target, ...parameters].join(" ").replaceAll(tablePrefix, "");
 }
 
@@ -189,6 +191,9 @@ describe("API keys", () => {
   step("one is provisioned", () =>
     call("api-keys/provision", { user_id: "ann", name: "partner", project_ids: [projectId], expires_at }),
   );
+  step("the audit of the user is read", () => ann().get("/v1/audit-events?limit=3"));
+  step("those of a user are revoked", () => call("api-keys/revoke-all", { user_id: "ann" }));
+  step("the owner is told", () => call("deliveries/publish-notifications", {}));
   step("one is imported", () => {
     process.env.IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"}]';
     return call("api-keys/import", { keys: [imported], dry_run: false });
@@ -196,8 +201,6 @@ describe("API keys", () => {
   step("one that was imported is not written again", () =>
     call("api-keys/import", { keys: [imported], dry_run: false }),
   );
-  step("the audit of the user is read", () => ann().get("/v1/audit-events?limit=3"));
-  step("those of a user are revoked", () => call("api-keys/revoke-all", { user_id: "ann" }));
 });
 
 describe("service accounts", () => {
@@ -256,6 +259,10 @@ describe("webhooks", () => {
   step("all of a project are suspended", () => call("projects/suspend", { project_id: projectId, suspended: true }));
   step("the suspension of a project ends", () => call("projects/suspend", { project_id: projectId, suspended: false }));
   step("the audit of the project is read", () => ann().get(`${project}/audit-events?limit=3`));
+  step("the owners are told", () => {
+    clock.advance(600);
+    return call("deliveries/publish-notifications", {});
+  });
 });
 
 describe("deliveries", () => {
