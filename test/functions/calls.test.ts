@@ -323,8 +323,6 @@ describe("deliveries", () => {
     clock.advance(86_400);
     return sendAll();
   });
-  step("the line is visited", () => call("deliveries/sweep", {}));
-  step("the rest of the line is sent", sendAll);
   step("a delivery is redelivered", async () => {
     const [{ id }] = (await ann().get(inWebhook("deliveries"))).body.data;
     ids.delivery = id;
