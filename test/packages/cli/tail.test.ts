@@ -202,6 +202,8 @@ test("looks up all pending deliveries beyond the first page in turn, 20 per poll
   await eventually(() => expect(new Set(lookups).size).toBe(50));
   expect(new Set(lookups.slice(0, 40)).size).toBe(40);
   expect(Math.max(...lookupCounts.map((count, poll) => count - (lookupCounts[poll - 1] ?? 0)))).toBe(20);
+  // Not one that has not changed, which waited for its lookup.
+  expect(printed).toEqual(deliveries.slice(50).map(({ id }) => `${id} succeeded`));
   // A lookup that fails is made again.
   isDown = true;
   const { length } = pauses;
