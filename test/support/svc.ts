@@ -61,9 +61,12 @@ export interface Running {
   ended: Promise<Finished>;
 }
 
+/** A command that does not end by itself fails its test, and does not hold it up. */
+const limit = { timeout: 90_000, killSignal: "SIGKILL" } as const;
+
 export function startSvc(args: string[], { env, cwd, showsSecret = false }: Omit<Options, "input"> = {}): Running {
   return follow(
-    spawn(process.execPath, [program, ...args], { env: environment(env), cwd: cwd ?? home }),
+    spawn(process.execPath, [program, ...args], { env: environment(env), cwd: cwd ?? home, ...limit }),
     args,
     showsSecret,
   );
