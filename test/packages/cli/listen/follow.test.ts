@@ -174,9 +174,9 @@ test("forwards an event once that is stored late, and none from before the start
   expect(receiver.received.map(deploymentOf)).toEqual([...deployments, last]);
 });
 
-test("continues after a receiver that is down, and after one that hangs", async () => {
+test("without --count continues after a receiver that is down, and after one that hangs; neither sets the exit code", async () => {
   receiver.respondWith(() => {});
-  const { interrupted } = await following({ destination: { ...destination, timeoutMs: 300 } });
+  const { interrupted, outcome } = await following({ destination: { ...destination, timeoutMs: 300 } });
   await publish(eventOf(projectId));
   await receiver.waitFor(1);
   await eventually(() => expect(lines()).toMatchObject([{ forwarded: { status_code: null, error_code: "timeout" } }]));
@@ -188,6 +188,8 @@ test("continues after a receiver that is down, and after one that hangs", async 
   await publish(eventOf(projectId));
   await eventually(() => expect(lines()[2]).toMatchObject({ forwarded: { error_code: "connection_refused" } }));
   interrupted.abort();
+  expect(await outcome).toMatchObject({ name: "AbortError" });
+  expect(process.exitCode).toBeUndefined();
 });
 
 test("is interrupted while a receiver hangs", async () => {
