@@ -92,6 +92,31 @@ export function textViolations(schema: Json, value: string): string[] {
   return validate(holder) ? [] : (validate.errors ?? []).map(violationText);
 }
 
+/**
+ * Returns how a request differs from the documentation of its operation; empty = the service accepts its form.
+ * @param body as sent; empty = none
+ */
+export function undocumentedRequest({ method, url }: Request, body: string): string[] {
+  const { pathname, searchParams } = new URL(url);
+  const operation = operations.find(
+    (each) => each.method === method && pathname.match(`^${each.path.replaceAll(/{\w+}/g, "[^/]+")}$`),
+  );
+  if (!operation) return [`${method} ${pathname} is not documented`];
+  const { requestBody, parameters = [] } = operation.definition;
+  const problems = [...searchParams].flatMap(([name, value]) => {
+    const schema = parameters.find((each: Json) => each.in === "query" && each.name === name)?.schema;
+    return schema ? textViolations(schema, value) : [`the query parameter ${name} is not documented`];
+  });
+  if (body === "" && requestBody?.required) problems.push("the body is missing");
+  if (body !== "" && !requestBody) problems.push("the request has a body, which is not documented");
+  if (body !== "" && requestBody) {
+    const schema = `${operation.pointer}/requestBody/content/application~1json/schema`;
+    problems.push(...schemaViolations(schema, JSON.parse(body)));
+  }
+  // Stubs return short cursors.
+  return problems.filter((problem) => !problem.includes('must match pattern "^[A-Za-z0-9_-]{'));
+}
+
 /** Headers that belong to HTTP rather than to the API. */
 const httpHeaders = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
 

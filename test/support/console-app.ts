@@ -1,6 +1,7 @@
 import { getEventListeners } from "node:events";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
+import { undocumentedRequest } from "./api-contract.ts";
 import { at, now, projectId, webhook, webhookId } from "./api-samples.ts";
 import { browser, elapse, shows } from "./browser-page.ts";
 
@@ -28,6 +29,8 @@ const preact: Preact = await import("preact" as string);
 let App: unknown;
 /** The requests so far, oldest first. */
 export const sent: Sent[] = [];
+/** How requests differ from the documentation of the API. A test that expects one takes it out. */
+export const undocumented: string[] = [];
 /** By method and end of the path, such as `GET deliveries`. The last row that matches responds. */
 let routes: [route: string, respond: Respond][];
 
@@ -82,6 +85,7 @@ export function useConsole(): void {
         body: text === "" ? undefined : JSON.parse(text),
       };
       sent.push(each);
+      if (path.startsWith("/v1/")) undocumented.push(...undocumentedRequest(request, text));
       const [, response] = routes.findLast(([route]) => sentTo(route).includes(each)) ?? [];
       return response?.(each) ?? failure(404, "not_found", `No stub for ${each.method} ${path}.`);
     });
@@ -95,6 +99,7 @@ export function useConsole(): void {
     const left = ["online", "offline"].flatMap((name) => getEventListeners(browser.window, name));
     expect([...left, ...getEventListeners(browser.page, "visibilitychange")]).toEqual([]);
     expect(jest.getTimerCount()).toBe(0);
+    expect(undocumented.splice(0)).toEqual([]);
     Object.assign(browser, { isOnline: true });
     browser.page.hidden = false;
     jest.restoreAllMocks();

@@ -1,6 +1,7 @@
 import { jest } from "@jest/globals";
 import type { Command } from "commander";
 import { createProgram } from "../../../packages/cli/src/program.ts";
+import { undocumentedRequest } from "../../support/api-contract.ts";
 import {
   account,
   ago,
@@ -334,13 +335,16 @@ const refusal = { code: "refused", message: "Not now.", request_id: "r-42", deta
 /** The command with its requests, its output and its exit code, as a text. */
 async function transcript({ args, responses: own = {}, showsSecret = false, isRefused = false }: Row): Promise<string> {
   const sent: string[] = [];
+  const problems: string[] = [];
   const all = Object.entries({ ...responses, ...own });
   const spy = jest.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
     const { pathname, search } = new URL(request.url);
     const onceKey = request.headers.get("idempotency-key");
     const once = onceKey && args.includes(onceKey) ? ` (idempotency key ${onceKey})` : "";
-    sent.push(`${request.method} ${pathname}${search}${once} ${await request.text()}`.trim());
+    const body = await request.text();
+    sent.push(`${request.method} ${pathname}${search}${once} ${body}`.trim());
+    problems.push(...undocumentedRequest(request, body));
     const [, data] = all.find(([route]) => {
       const [method, end] = route.split(" ");
       return method === request.method && pathname.endsWith(`/${end}`);
@@ -353,6 +357,7 @@ async function transcript({ args, responses: own = {}, showsSecret = false, isRe
   const env = { SVC_BASE_URL: "https://api.test", SVC_API_KEY: `svc_${"0".repeat(64)}` };
   const { code, stdout, stderr } = await svcHere(args, { env, showsSecret });
   spy.mockRestore();
+  expect(problems).toEqual([]);
   const notes = stderr.replaceAll(/^(?=.)/gm, "! ");
   return [`$ svc ${args.join(" ")}`, ...sent, stdout.trimEnd(), notes.trimEnd(), `exit ${code}`]
     .filter((part) => part !== "")

@@ -11,6 +11,7 @@ import {
   sent,
   sentTo,
   start,
+  undocumented,
   useConsole,
   webhook,
   webhookId,
@@ -270,6 +271,8 @@ test("a new key may have permissions that the platform adds", async () => {
   expect(textOf(browser.page.activeElement)).toBe("New key");
   const { permissions } = sentTo("POST api-keys")[0]?.body ?? {};
   expect(permissions).toEqual(["projects:read", "webhooks:read", "deliveries:read", "events:read", "registry:push"]);
+  // The documentation has the permissions of the service alone.
+  expect(undocumented.splice(0)).toEqual([expect.stringContaining("/permissions/4 ")]);
 });
 
 /** Creates a key that never expires. @param choice what it may do @returns what was sent */
