@@ -40,10 +40,10 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
           title="Certify this receiver?"
           verb="Certify"
           look="primary"
-          act={async (client) => {
+          act={async (client, leadTo) => {
             const { id } = await client.certifyWebhook(webhookRef);
             setOpen(false);
-            location.hash = withQuery(certificationHref(webhookRef.projectId, webhookRef.webhookId), { id });
+            leadTo(withQuery(certificationHref(webhookRef.projectId, webhookRef.webhookId), { id }));
           }}
           onClose={() => setOpen(false)}
         >

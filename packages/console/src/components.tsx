@@ -13,8 +13,7 @@ import { type DisabledReason, disabledReasons, statusTones, type Tone } from "./
 
 /** A relative time. The exact time is its tooltip. */
 export function Time({ at }: { at: string }) {
-  // The last tick may be older than `at`, which would then appear to be in the future.
-  const now = Math.max(useNow(), Date.now());
+  const now = useNow();
   const time = new Date(at);
   const exact = time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
   return (

@@ -4,7 +4,7 @@ import type { Client } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { CopyButton, ErrorMessage, isAbout, RadioGroup } from "./components.tsx";
 import { useSignedIn } from "./signed-in.ts";
-import { type Action, useAction } from "./use-action.ts";
+import { type Action, type LeadTo, useAction } from "./use-action.ts";
 
 interface DialogProps {
   title: string;
@@ -111,7 +111,7 @@ export function FormDialog({
 }
 
 interface ConfirmDialogProps extends Pick<FormDialogProps, "title" | "verb" | "look" | "onClose" | "children"> {
-  act(client: Client): Promise<void>;
+  act(client: Client, leadTo: LeadTo): Promise<void>;
 }
 
 /** Asks before an action. */

@@ -10,8 +10,11 @@ export interface Action {
   run(): void;
 }
 
+/** Opens a screen after an action, unless the user has left the one on which the action was started. */
+export type LeadTo = (href: string) => void;
+
 /** An action that a click starts. Runs once at a time, and signs out on a 401. */
-export function useAction(act: (client: Client) => Promise<void>): Action {
+export function useAction(act: (client: Client, leadTo: LeadTo) => Promise<void>): Action {
   const { connect, signOut } = useSignedIn();
   const client = useMemo(() => connect(), [connect]);
   const [isBusy, setBusy] = useState(false);
@@ -21,8 +24,11 @@ export function useAction(act: (client: Client) => Promise<void>): Action {
     if (isBusy) return;
     setBusy(true);
     setError(undefined);
+    const { hash } = location;
     try {
-      await act(client);
+      await act(client, (href) => {
+        if (location.hash === hash) location.hash = href;
+      });
     } catch (thrown) {
       if (thrown instanceof ApiError && thrown.status === 401) return signOut(thrown);
       setError(thrown as Error);

@@ -2,11 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 
 /** Returns the current time and renders again at an interval. Epoch milliseconds. @param intervalMs 1000 for a countdown */
 export function useNow(intervalMs = 5_000): number {
-  const [now, setNow] = useState(Date.now);
+  const [, setTick] = useState(0);
   useEffect(() => {
-    setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), intervalMs);
+    const timer = setInterval(() => setTick((last) => last + 1), intervalMs);
     return () => clearInterval(timer);
   }, [intervalMs]);
-  return now;
+  // Not the time of the last tick: what happened after it would appear to be in the future.
+  return Date.now();
 }

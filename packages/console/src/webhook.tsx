@@ -34,7 +34,7 @@ import {
 import { previousSecretExpiresAt, recordRotation, revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { Tabs } from "./tabs.tsx";
-import { useAction } from "./use-action.ts";
+import { type LeadTo, useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
 import { WebhookForm } from "./webhook-form.tsx";
@@ -192,9 +192,9 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       <SendTestDialog
         webhook={webhook}
         onClose={close}
-        onSent={(id) => {
+        onSent={(id, leadTo) => {
           done("Test delivery sent to the queue.");
-          location.hash = deliveryHref(projectId, webhookId, id);
+          leadTo(deliveryHref(projectId, webhookId, id));
         }}
       />,
     );
@@ -270,10 +270,10 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       <ConfirmDialog
         title="Delete this webhook?"
         verb="Delete webhook"
-        act={async (client) => {
+        act={async (client, leadTo) => {
           await client.deleteWebhook(webhookRefOf(webhook));
           announce("Webhook deleted.");
-          location.hash = projectHref(projectId);
+          leadTo(projectHref(projectId));
         }}
         onClose={close}
       >
@@ -352,13 +352,13 @@ const webhookRefOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, 
 interface SendTestDialogProps {
   webhook: Webhook;
   onClose(): void;
-  onSent(deliveryId: string): void;
+  onSent(deliveryId: string, leadTo: LeadTo): void;
 }
 
 function SendTestDialog({ webhook, onClose, onSent }: SendTestDialogProps) {
   const [name, setName] = useState(webhook.events[0] ?? "deploy.succeeded");
-  const send = useAction(async (client) =>
-    onSent((await client.sendTestDelivery(webhookRefOf(webhook), { event: name })).id),
+  const send = useAction(async (client, leadTo) =>
+    onSent((await client.sendTestDelivery(webhookRefOf(webhook), { event: name })).id, leadTo),
   );
   return (
     <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
