@@ -120,6 +120,17 @@ export const browser = {
   location: { hash: "", origin: "https://api.test" },
   isOnline: true,
   stored,
+  /** The text that was copied last. */
+  copied: "",
+  /** Whether the page may not copy. */
+  blocksCopy: false,
+};
+
+const clipboard = {
+  async writeText(text: string) {
+    if (browser.blocksCopy) throw new DOMException("Write permission denied.", "NotAllowedError");
+    browser.copied = text;
+  },
 };
 
 Object.assign(globalThis, {
@@ -136,7 +147,7 @@ Object.assign(globalThis, {
   removeEventListener: onWindow.removeEventListener.bind(onWindow),
 });
 Object.defineProperty(globalThis, "navigator", {
-  value: Object.defineProperty({}, "onLine", { get: () => browser.isOnline }),
+  value: Object.defineProperty({ clipboard }, "onLine", { get: () => browser.isOnline }),
 });
 
 /** Lets timers run for this long, and what they start. */

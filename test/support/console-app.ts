@@ -2,7 +2,27 @@ import { getEventListeners } from "node:events";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
 import { undocumentedRequest } from "./api-contract.ts";
-import { at, now, projectId, webhook, webhookId } from "./api-samples.ts";
+import {
+  account,
+  ago,
+  at,
+  attempt,
+  audit,
+  deliveries,
+  events,
+  failed,
+  keys,
+  newest,
+  now,
+  otherProjectId,
+  projectId,
+  report,
+  stats,
+  webhook,
+  webhookId,
+  webhooks,
+  workflow,
+} from "./api-samples.ts";
 import { browser, elapse, shows } from "./browser-page.ts";
 
 /* The console in the page of browser-page.ts, with a clock that stands still. The API is a stub in place of `fetch`. */
@@ -47,6 +67,38 @@ export const sentTo = (route: string) =>
     return method === expected && path.endsWith(`/${end}`);
   });
 
+/** The first page of a list that has another one. */
+const page = (items: unknown[]) => json(items, { Link: `<https://api.test/v1/next?cursor=1>; rel="next"` });
+
+/** Responds with the samples of api-samples.ts, so that every screen has something to show. */
+export function respondWithSamples(): void {
+  const projects = [
+    { id: projectId, name: "Shop", role: "admin", created_at: ago(86_400) },
+    { id: otherProjectId, name: "Library", role: "viewer", created_at: ago(60) },
+  ];
+  respond("GET v1/projects", () => json(projects));
+  respond("GET webhooks", () => json(webhooks));
+  respond("GET stats", ({ query }) => json({ ...stats, ...query }));
+  respond("GET deliveries", () => page(deliveries));
+  respond(`GET ${newest.id}`, () =>
+    json({
+      ...newest,
+      payload: { event: "deploy.failed" },
+      attempt_count: 2,
+      attempts: [failed, { ...attempt, number: 2, request_count: 2, trigger: "redeliver" }],
+    }),
+  );
+  respond("GET c-1", () => json({ ...report, status: "running" }));
+  respond("GET events", () => page(events));
+  respond("GET api-keys", () => json(keys));
+  respond("GET service-accounts", () => json([account]));
+  respond("GET trusted-workflows", () => json([workflow, { ...workflow, id: "t-2", name: null }]));
+  respond("GET audit-events", () => page(audit));
+  respond("GET receivers.json", () =>
+    Response.json({ "node/verify-webhook.mjs": "code", "node/express.mjs": "code for Express" }),
+  );
+}
+
 /** Renders a component in place of the page. */
 export const render = (component: unknown, props = {}) => preact.render(preact.h(component, props), browser.page.body);
 /** Opens the console. */
@@ -54,6 +106,14 @@ export const show = (options: { signInCommand?: string | undefined } = {}) =>
   render(App, { apiUrl: "https://api.test", canSendEvents: true, ...options });
 /** Closes the console. */
 export const close = () => preact.render(null, browser.page.body);
+
+/** Opens the console with an API key as its credential. */
+export async function startWithKey(address: string, prefix: string): Promise<void> {
+  browser.stored.set("credential", prefix.padEnd(68, "0"));
+  browser.location.hash = address;
+  show();
+  await shows("Sign out");
+}
 
 /** Opens the console with a session that ends after an hour. */
 export async function start(address = hash, expiresInSeconds = 3600): Promise<void> {
@@ -100,7 +160,7 @@ export function useConsole(): void {
     expect([...left, ...getEventListeners(browser.page, "visibilitychange")]).toEqual([]);
     expect(jest.getTimerCount()).toBe(0);
     expect(undocumented.splice(0)).toEqual([]);
-    Object.assign(browser, { isOnline: true });
+    Object.assign(browser, { isOnline: true, copied: "", blocksCopy: false });
     browser.page.hidden = false;
     jest.restoreAllMocks();
     jest.useRealTimers();

@@ -34,9 +34,13 @@ process.once("beforeExit", () => process.exit());
 
 export default class SharedLibraries extends TestEnvironment {
   #env = Object.getOwnPropertyDescriptor(process, "env");
+  #timeZone = process.env.TZ;
 
-  constructor(...args) {
-    super(...args);
+  constructor(config, context) {
+    super(config, context);
+    // A test file may set it by `@jest-environment-options {"timeZone": "…"}`: on machines in UTC, local time and UTC are the same.
+    const { timeZone } = config.projectConfig.testEnvironmentOptions;
+    if (timeZone !== undefined) process.env.TZ = timeZone;
     const { global } = this;
     recognizeOthers(global);
     global.requireShared = createRequire(import.meta.url);
@@ -46,6 +50,8 @@ export default class SharedLibraries extends TestEnvironment {
 
   async teardown() {
     Object.defineProperty(process, "env", this.#env);
+    if (this.#timeZone === undefined) delete process.env.TZ;
+    else process.env.TZ = this.#timeZone;
     await super.teardown();
   }
 }

@@ -2,35 +2,30 @@ import { jest } from "@jest/globals";
 import {
   account,
   ago,
-  audit,
   bucket,
   certified,
   checks,
-  deliveries,
   deliveryOf,
   deploymentId,
   events,
-  failed,
   key,
-  keys,
   later,
   newest,
   otherProjectId,
   report,
   stats,
   unhealthy,
-  webhooks,
   workflow,
 } from "../../support/api-samples.ts";
 import { browser, click, elapse, enter, outlineOf, shows, textOf, textsOf } from "../../support/browser-page.ts";
 import {
   at,
-  attempt,
   failure,
   hash,
   json,
   projectId,
   respond,
+  respondWithSamples,
   sent,
   show,
   source,
@@ -44,8 +39,6 @@ import {
 
 useConsole();
 
-const page = (items: unknown[]) => json(items, { Link: `<https://api.test/v1/next?cursor=1>; rel="next"` });
-
 beforeEach(async () => {
   (await source("session.ts")).clearSession();
   const inUtc = function (this: Date, _: unknown, options?: object) {
@@ -56,29 +49,7 @@ beforeEach(async () => {
   jest.spyOn(Number.prototype, "toLocaleString").mockImplementation(function (this: number) {
     return String(this);
   });
-  const projects = [
-    { id: projectId, name: "Shop", role: "admin", created_at: ago(86_400) },
-    { id: otherProjectId, name: "Library", role: "viewer", created_at: ago(60) },
-  ];
-  respond("GET v1/projects", () => json(projects));
-  respond("GET webhooks", () => json(webhooks));
-  respond("GET stats", ({ query }) => json({ ...stats, ...query }));
-  respond("GET deliveries", () => page(deliveries));
-  respond(`GET ${newest.id}`, () =>
-    json({
-      ...newest,
-      payload: { event: "deploy.failed" },
-      attempt_count: 2,
-      attempts: [failed, { ...attempt, number: 2, request_count: 2, trigger: "redeliver" }],
-    }),
-  );
-  respond("GET c-1", () => json({ ...report, status: "running" }));
-  respond("GET events", () => page(events));
-  respond("GET api-keys", () => json(keys));
-  respond("GET service-accounts", () => json([account]));
-  respond("GET trusted-workflows", () => json([workflow, { ...workflow, id: "t-2", name: null }]));
-  respond("GET audit-events", () => page(audit));
-  respond("GET receivers.json", () => Response.json({ "node/verify-webhook.mjs": "code", "node/express.mjs": "code" }));
+  respondWithSamples();
 });
 
 interface Screen {
