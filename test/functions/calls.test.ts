@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { workers } from "../../functions/manifest/workers.ts";
 import { tableName } from "../../functions/platform/env.ts";
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
 import { type AwsCall, interceptDynamo, interceptSns, interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { eventOf, givenDelivery, pipelineBatch, sqsEvent } from "../support/deliveries.ts";
-import { call } from "../support/every-function.ts";
+import { call as callFunction } from "../support/every-function.ts";
 import { fakeDate } from "../support/fake-date.ts";
 import { useReceiver } from "../support/receiver.ts";
 import { type Response, useService } from "../support/service.ts";
@@ -20,6 +22,8 @@ const service = useService();
 const projectId = "0193a000-0000-7000-8000-00000000d301";
 const project = `/v1/projects/${projectId}`;
 let calls: string[] = [];
+/** What the steps have called: the files of functions, and the endpoints as "GET /v1/projects". */
+const called = new Set<string>();
 /** Messages to the senders. */
 const queued: { kind: string }[] = [];
 let tablePrefix: string;
@@ -29,7 +33,17 @@ const ann = () => service.as(mintToken(process.env.JWT_SECRET ?? "", "ann"));
 /** What the steps have created, by name. */
 const ids: Record<string, string> = { project: projectId };
 
+function call<Result>(file: string, payload: object): Promise<Result> {
+  called.add(file);
+  return callFunction(file, payload);
+}
+
 beforeAll(() => {
+  const { fetch } = globalThis;
+  jest.spyOn(globalThis, "fetch").mockImplementation((url, init) => {
+    called.add(`${init?.method} ${new URL(String(url)).pathname}`);
+    return fetch(url, init);
+  });
   tablePrefix = tableName("auditEvents").replace("audit-events", "");
   clock = fakeDate();
   jest.spyOn(Math, "random").mockReturnValue(0.5);
@@ -171,10 +185,21 @@ describe("API keys", () => {
   const limits = { permissions: ["projects:read"], project_ids: [projectId], expires_at };
   step("one is created", () => remember("key", ann().post("/v1/api-keys", { name: "ci", ...limits })));
   step("one is read by itself", () => service.as(ids["key secret"] ?? "").get("/v1/api-keys/current"));
+  step("a session is read by itself", () => ann().get("/v1/api-keys/current"));
   step("they are listed", () => ann().get("/v1/api-keys"));
   step("they are listed with their last use", () => ann().get("/v1/api-keys?include=last_use"));
   step("one is renamed", () => ann().patch(`/v1/api-keys/${ids.key}`, { name: "build" }));
   step("one is rolled", () => remember("key", ann().post(`/v1/api-keys/${ids.key}/roll`, { overlap_seconds: 600 })));
+  step("one is rolled again", () => {
+    ids["earlier secret"] = ids["key secret"] ?? "";
+    return remember("key", ann().post(`/v1/api-keys/${ids.key}/roll`, { overlap_seconds: 60 }));
+  });
+  step("the earlier secret of one is read by itself", () =>
+    service.as(ids["earlier secret"] ?? "").get("/v1/api-keys/current"),
+  );
+  step("the earlier secret of one leaked and is revoked", () =>
+    ann().post("/v1/credentials/revoke", { credentials: [ids["earlier secret"]] }),
+  );
   step("one is rolled without an overlap", () =>
     remember("key", ann().post(`/v1/api-keys/${ids.key}/roll`, { overlap_seconds: 0 })),
   );
@@ -203,6 +228,11 @@ describe("API keys", () => {
   );
 });
 
+describe("revocations", () => {
+  step("the cursor is read", () => call("credentials/revocations", {}));
+  step("those of the keys are read", () => call("credentials/revocations", { after: "2026-11-21T12:00:00.000Z" }));
+});
+
 describe("service accounts", () => {
   step("one is created", () =>
     remember("account", ann().post(`${project}/service-accounts`, { name: "deploy", role: "admin" })),
@@ -212,6 +242,7 @@ describe("service accounts", () => {
     remember("account key", ann().post(`${accountPath()}/api-keys`, { name: "ci", expires_at })),
   );
   step("keys of one are listed", () => ann().get(`${accountPath()}/api-keys`));
+  step("keys of one are listed with their last use", () => ann().get(`${accountPath()}/api-keys?include=last_use`));
   step("a key of one is renamed", () =>
     ann().patch(`${accountPath()}/api-keys/${ids["account key"]}`, { name: "build" }),
   );
@@ -226,6 +257,12 @@ describe("service accounts", () => {
 
 describe("trusted workflows", () => {
   step("one is created", () => remember("workflow", ann().post(`${project}/trusted-workflows`, trust)));
+  step("one with all conditions is created", () =>
+    ann().post(`${project}/trusted-workflows`, {
+      ...{ ...trust, name: "shop", repository_owner_id: "65", environment: "prod", event_name: "push" },
+      job_workflow_ref: "acme/shop/.github/workflows/deploy.yml@refs/heads/main",
+    }),
+  );
   step("they are listed", () => ann().get(`${project}/trusted-workflows`));
   step("one is deleted", () => ann().delete(`${project}/trusted-workflows/${ids.workflow}`));
 });
@@ -281,6 +318,7 @@ describe("deliveries", () => {
     ] as const) {
       const own = messages.filter(({ kind }) => (kind === "first") === isOwn);
       if (own.length === 0) continue;
+      called.add(file);
       returned.push(
         await invoke(await fromSources(file), sqsEvent(...own), { functionName: file, timeoutSeconds: 60 }),
       );
@@ -369,4 +407,12 @@ describe("deliveries", () => {
   step("an event of a deleted webhook has no delivery", () =>
     call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started"))),
   );
+});
+
+// Each request calls the authorizer.
+const rows = [...endpointRows, ...workers].filter(({ file }) => file !== "auth/authorizer");
+
+test.each(rows)("$file is called by a step", (row) => {
+  const pattern = "path" in row && new RegExp(`^${row.method} ${row.path.replaceAll(/{\w+}/g, "[\\w-]{36}")}$`);
+  expect([...called].some((each) => (pattern ? pattern.test(each) : each === row.file))).toBe(true);
 });

@@ -1,5 +1,3 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { ciSystems } from "../../../functions/manifest/ci-systems.ts";
 import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import {
@@ -103,11 +101,6 @@ test("the public CI systems have their issuers and the addresses of their keys",
     github: { issuer: "https://token.actions.githubusercontent.com", jwksPath: "/.well-known/jwks" },
     gitlab: { issuer: "https://gitlab.com", jwksPath: "/oauth/discovery/keys" },
   });
-});
-
-test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a test file", (file) => {
-  const path = `test/functions/${file}.test.ts`;
-  expect({ path, isFound: existsSync(join(import.meta.dirname, "../../..", path)) }).toEqual({ path, isFound: true });
 });
 
 test("the endpoints that create something accept an Idempotency-Key", () => {
