@@ -134,21 +134,6 @@ describe("an imported key", () => {
     );
     expect(await codeWith(key)).toBe("invalid_api_key");
   });
-
-  test("is verified for other services of the platform, and is in the audit log", async () => {
-    const { api, key, userId, id, row } = await givenImported();
-    const { results } = await call<{ results: object[] }>("credentials/verify", { credentials: [{ token: key }] });
-    expect(results).toMatchObject([{ valid: true, type: "api_key", user_id: userId, key_id: id }]);
-    const { data } = (await api.get("/v1/audit-events")).body;
-    expect(data).toMatchObject([
-      {
-        action: "api_key.created",
-        actor: { type: "platform" },
-        resource_id: id,
-        details: { key_prefix: row.key_prefix },
-      },
-    ]);
-  });
 });
 
 describe("a token with the prefix of imported keys", () => {
