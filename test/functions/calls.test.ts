@@ -272,7 +272,10 @@ describe("webhooks", () => {
   step("one is created", () => remember("webhook", ann().post(`${project}/webhooks`, fields)));
   step("one is read", () => ann().get(webhookPath()));
   step("they are listed", () => ann().get(`${project}/webhooks`));
-  step("one gets another URL and events", change({ url: "https://example.com/2", events: ["deploy.started"] }));
+  step(
+    "one gets another URL, name and events",
+    change({ url: "https://example.com/2", name: "Talk", events: ["deploy.started"] }),
+  );
   step("one gets a filter, and no name", change({ filter: { branch: "main" }, name: null }));
   step("one is in shadow mode", change({ mode: "shadow" }));
   step("one is disabled", change({ enabled: false }));

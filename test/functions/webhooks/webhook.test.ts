@@ -11,6 +11,7 @@ import {
   WEBHOOK_RANDOM_BYTES,
   type Webhook,
   webhookInput,
+  webhookPatch,
 } from "../../../functions/webhooks/webhook.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
@@ -30,38 +31,26 @@ test("createWebhook returns the input with an id and a time, and a secret of the
   });
 });
 
-test("a webhook with a name has it in every view, and one without has no such field", () => {
-  const nameless = createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, random).webhook;
-  const named = createWebhook({ url, name: "Chat", events: ["deploy.failed"] }, "project-1", now, random).webhook;
-  const views = [
+test.each<[string, object, object]>([
+  ["a name", { name: "Chat" }, {}],
+  ["a filter", { filter: { branch: ["main"] } }, { filter: null }],
+  ["shadow mode", { mode: "shadow" }, { mode: "live" }],
+])("a webhook with %s has it in every view, and one without has no such field", (_, fields, none) => {
+  const [without, given, withNone] = [{}, fields, none].map((each) => {
+    const parsed = parse(webhookInput([]), { url, events: ["deploy.failed"], ...each });
+    return createWebhook(parsed, "project-1", now, random).webhook;
+  });
+  if (without === undefined || given === undefined) throw new Error("nothing was created");
+  expect(withNone).toEqual(without);
+  expect(given).toEqual({ ...without, ...fields });
+  for (const view of [
     (webhook: Webhook) => toListItem(webhook, health),
     (webhook: Webhook) => toDetail(webhook, health),
     (webhook: Webhook) => toRotated(webhook, "whsec_1"),
     (webhook: Webhook) => toCreated(webhook, "whsec_1"),
-  ];
-  for (const view of views) {
-    expect(view(nameless)).not.toHaveProperty("name");
-    expect(view(named)).toEqual({ ...view(nameless), name: "Chat" });
-  }
-});
-
-test("a webhook in shadow mode has its mode in every view, and a live one has no such field", () => {
-  const input = { url, events: ["deploy.failed" as const] };
-  const [absent, live, shadow] = [
-    input,
-    { ...input, mode: "live" as const },
-    { ...input, mode: "shadow" as const },
-  ].map((given) => createWebhook(given, "project-1", now, random).webhook);
-  expect(live).toEqual(absent);
-  expect(shadow).toEqual({ ...absent, mode: "shadow" });
-  if (shadow === undefined) return;
-  for (const view of [
-    () => toListItem(shadow, health),
-    () => toDetail(shadow, health),
-    () => toRotated(shadow, "whsec_1"),
-    () => toCreated(shadow, "whsec_1"),
   ]) {
-    expect(view()).toMatchObject({ mode: "shadow" });
+    expect(Object.keys(view(without))).not.toEqual(expect.arrayContaining(Object.keys(fields)));
+    expect(view(given)).toEqual({ ...view(without), ...fields });
   }
 });
 
@@ -148,4 +137,72 @@ test("parse reports all invalid fields", () => {
       ],
     }),
   );
+});
+
+const VALUES = Array.from({ length: 20 }, (_, index) => `value ${index}`);
+
+test.each<[string, object]>([
+  ["five fields of twenty values", Object.fromEntries(["a", "b", "c", "d", "e"].map((name) => [name, VALUES]))],
+  ["a value of 255 characters", { branch: ["é".repeat(255)] }],
+  ["a name of 100 characters", { ["é".repeat(100)]: ["x"] }],
+  ["a name that objects inherit", { toString: ["x"] }],
+  ["* alone", { branch: ["*"] }],
+  ["4,096 bytes", { a: VALUES.map((text) => text.padEnd(201, "x")).with(0, "x".repeat(210)) }],
+])("accepts a filter with %s", (_, filter) => {
+  expect(parse(input, { url, events: [failed], filter })).toEqual({ url, events: [failed], filter });
+});
+
+test("duplicate values of a filter are removed", () => {
+  const { filter } = parse(input, { url, events: [failed], filter: { branch: ["main", "next", "main"] } });
+  expect(filter).toEqual({ branch: ["main", "next"] });
+});
+
+const AN_OBJECT = "must be an object with a list of values for each field";
+const NAMES =
+  "must have fields with names of 1 to 100 characters, without control characters, other than __proto__ and constructor";
+
+test.each<[string, unknown, string, string]>([
+  ["a text", "production", "filter", AN_OBJECT],
+  ["a list", [["production"]], "filter", AN_OBJECT],
+  ["without fields", {}, "filter", "must have 1 to 5 fields, or be null"],
+  [
+    "of six fields",
+    { a: ["1"], b: ["1"], c: ["1"], d: ["1"], e: ["1"], f: ["1"] },
+    "filter",
+    "must have 1 to 5 fields, or be null",
+  ],
+  ["with a field without a name", { "": ["x"] }, "filter", NAMES],
+  ["with a name of 101 characters", { ["é".repeat(101)]: ["x"] }, "filter", NAMES],
+  ["with a line break in a name", { "a\nb": ["x"] }, "filter", NAMES],
+  ["with the field constructor", { constructor: ["x"] }, "filter", NAMES],
+  ["with the field __proto__", JSON.parse('{"a":["x"],"__proto__":["x"]}'), "filter", NAMES],
+  ["with a text instead of a list", { branch: "main" }, "filter.branch", "must be an array"],
+  ["with an empty list", { branch: [] }, "filter.branch", "must not be empty"],
+  ["with 21 values", { branch: [...VALUES, "21"] }, "filter.branch", "must have at most 20 entries"],
+  ["with a number", { pr: [42] }, "filter.pr.0", "must be a string"],
+  ["with an empty value", { branch: ["main", ""] }, "filter.branch.1", "must have 1 to 255 characters"],
+  ["with a value of 256 characters", { branch: ["é".repeat(256)] }, "filter.branch.0", "must have 1 to 255 characters"],
+  ["with a control character", { branch: ["ma\nin"] }, "filter.branch.0", "must not contain control characters"],
+  ["with * at the beginning", { branch: ["*main"] }, "filter.branch.0", "must have * only at its end"],
+  ["with two *", { branch: ["release/**"] }, "filter.branch.0", "must have * only at its end"],
+  [
+    "of 4,097 bytes",
+    { a: VALUES.map((text) => text.padEnd(201, "x")).with(0, "x".repeat(211)) },
+    "filter",
+    "must have at most 4096 bytes as JSON",
+  ],
+])("rejects a filter %s ", (_, filter, path, message) => {
+  const rejected = expect.objectContaining({ code: "validation_error", details: [{ path, message }] });
+  expect(() => parse(input, { url, events: [failed], filter })).toThrow(rejected);
+});
+
+test.each([
+  ["HTTPS://Example.com:443/a/../b?x=%7e#part", "https://example.com/b?x=%7e#part"],
+  ["https://example.com\\@8.8.8.8/", "https://example.com/@8.8.8.8/"],
+  ["https://0x8.0x8.2056/hook", "https://8.8.8.8/hook"],
+  ["https://example.com/hook", "https://example.com/hook"],
+  ["https://example.com", "https://example.com"],
+])("the URL %s is stored as it is requested: %s", (sent, expected) => {
+  expect(parse(input, { url: sent, events: [failed] }).url).toBe(expected);
+  expect(parse(webhookPatch([]), { url: sent })).toEqual({ url: expected });
 });
