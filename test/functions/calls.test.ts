@@ -167,7 +167,11 @@ const member = { user_id: "ann", project_id: projectId, name: "Shop" };
 describe("members of a project", () => {
   step("one is added", () => call("projects/upsert-member", member));
   step("one that is there is not written again", () => call("projects/upsert-member", member));
-  step("one gets another role", () => call("projects/upsert-member", { ...member, user_id: "bob", role: "viewer" }));
+  const bob = { ...member, user_id: "bob", role: "viewer" };
+  step("a viewer is added", () => call("projects/upsert-member", bob));
+  step("one gets another role and name", () =>
+    call("projects/upsert-member", { ...bob, name: "Store", role: "admin" }),
+  );
   step("one is removed", () => call("projects/remove-member", { user_id: "bob", project_id: projectId }));
   step("one that is not there is not removed", () =>
     call("projects/remove-member", { user_id: "bob", project_id: projectId }),

@@ -1,4 +1,7 @@
+import { randomBytes, randomUUID } from "node:crypto";
 import { type Options, verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
+import { createCertification } from "../../../functions/certifications/certification.ts";
+import * as certifications from "../../../functions/certifications/certification-store.ts";
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
@@ -249,4 +252,33 @@ test("a certification is stored before its message is sent, and an error if that
   });
   expect(errorOf(await certify())).toEqual({ status: 503, code: "service_unavailable" });
   expect(done).toEqual(["stored", "sent"]);
+});
+
+const read = (id: string) => scenario.api.get(`${scenario.path}/certifications/${id}`);
+
+test("a certification that finished stays finished", async () => {
+  const certification = createCertification(scenario.webhook.id, new Date(Date.now() - 86_400_000), randomBytes(16));
+  await certifications.insert(certification);
+  const at = new Date().toISOString();
+  await certifications.finish(certification, { valid: { duration_ms: 5, status_code: 200 } }, at);
+  expect((await read(certification.id)).body.data).toMatchObject({
+    status: "finished",
+    finished_at: at,
+    passed: false,
+  });
+});
+
+test("an unknown certification, and one of another webhook, returns 404", async () => {
+  const other = createCertification(randomUUID(), new Date(), randomBytes(16));
+  await certifications.insert(other);
+  for (const id of [randomUUID(), other.id])
+    expect(errorOf(await read(id))).toEqual({ status: 404, code: "not_found" });
+});
+
+test("a certification is no delivery", async () => {
+  const { id } = (await certify()).body.data;
+  expect(errorOf(await scenario.api.get(`${scenario.path}/deliveries/${id}`))).toEqual({
+    status: 404,
+    code: "not_found",
+  });
 });

@@ -11,11 +11,9 @@ import {
   restoreAws,
   watchDynamo,
 } from "../../support/aws-calls.ts";
-import { startCiSystem } from "../../support/ci-system.ts";
 import { call } from "../../support/every-function.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { useService } from "../../support/service.ts";
-import { newServiceAccount } from "../../support/service-accounts.ts";
 
 const service = useService();
 afterEach(restoreAws);
@@ -71,31 +69,6 @@ test("the first read begins now, and a later one has what was changed since", as
 });
 
 describe("an entry", () => {
-  test("for each secret of a key that is deleted or revoked by the platform", async () => {
-    const [one, other] = [await givenKey(), await givenKey()];
-    const [second, third] = [await one.roll(600), await one.roll(600)];
-    const secrets = [third, second, one.key];
-    expect(await addedBy(() => one.api.delete(one.path))).toEqual(ofKey(one.id, "deleted", ...secrets));
-    expect(await addedBy(() => call("api-keys/revoke-all", { user_id: other.userId }))).toEqual(
-      ofKey(other.id, "revoked_by_platform", other.key),
-    );
-  });
-
-  test("for the secret that a roll replaces, also with an overlap, and for those that it ends", async () => {
-    const { id, key, roll } = await givenKey();
-    let second = "";
-    expect(await addedBy(async () => (second = await roll(600)))).toEqual(ofKey(id, "rolled", key));
-    expect(await addedBy(() => roll(0))).toEqual(ofKey(id, "rolled", second, key));
-  });
-
-  test("for the leaked secret of a key, current or previous", async () => {
-    const { api, id, key, roll } = await givenKey();
-    const second = await roll(600);
-    const revoke = (credential: string) => () => api.post("/v1/credentials/revoke", { credentials: [credential] });
-    expect(await addedBy(revoke(key))).toEqual(ofKey(id, "leaked", key));
-    expect(await addedBy(revoke(second))).toEqual(ofKey(id, "leaked", second));
-  });
-
   test("for a user who is removed or gets another role, and none for a new member or another name", async () => {
     const { userId: user_id } = service.user();
     const member = { user_id, project_id: randomUUID(), name: "Shop" };
@@ -114,26 +87,6 @@ describe("an entry", () => {
     const suspend = (suspended: boolean) => () => call("projects/suspend", { project_id, suspended });
     expect(await addedBy(suspend(true))).toEqual([{ project_id, reason: "project_suspended", at }]);
     expect(await addedBy(suspend(false))).toEqual([]);
-  });
-
-  test("for a service account that is deleted, and for each of its keys", async () => {
-    const { admin, path, accountId, createKey } = await newServiceAccount(service);
-    const { id, key } = await createKey();
-    expect(await addedBy(() => admin.api.delete(path))).toEqual([
-      ofUser(`service-account:${accountId}`, "service_account_deleted"),
-      ...ofKey(id, "service_account_deleted", key),
-    ]);
-  });
-
-  test("for the project of a trusted workflow that is deleted", async () => {
-    const { trust } = await startCiSystem("ci");
-    const { api, userId } = service.user();
-    const project_id = await service.project(userId);
-    const trusts = `/v1/projects/${project_id}/trusted-workflows`;
-    const { id } = (await api.post(trusts, trust)).body.data;
-    expect(await addedBy(() => api.delete(`${trusts}/${id}`))).toEqual([
-      { project_id, reason: "trusted_workflow_deleted", at },
-    ]);
   });
 
   test("is not added for a new or renamed key, nor for a change that failed", async () => {

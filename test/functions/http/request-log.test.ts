@@ -27,58 +27,6 @@ const idOf = ({ headers, body }: Response): string | null => {
   return id;
 };
 
-test("each write logs one line with the caller and the changed ids, reads log nothing", async () => {
-  const { api, projectId: project_id } = scenario;
-  const created = await api.post(`/v1/projects/${project_id}/webhooks`, {
-    url: "https://example.com/hook?token=private-text",
-    events: ["deploy.failed"],
-  });
-  const webhook_id: string = created.body.data.id;
-  const path = `/v1/projects/${project_id}/webhooks/${webhook_id}`;
-  const ofWebhook = { project_id, webhook_id };
-  const newKey = await api.post("/v1/api-keys", { name: "private-text" });
-  const sample = await service.as(newKey.body.data.key).post(`${path}/test`, {});
-  const delivery_id: string = sample.body.data.id;
-  const writes: [route: string, response: Response, fields: object][] = [
-    ["POST /v1/projects/{project_id}/webhooks", created, { project_id, created_id: webhook_id }],
-    ["POST /v1/api-keys", newKey, { created_id: newKey.body.data.id }],
-    ["POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", sample, ofWebhook],
-  ];
-  const route = "/v1/projects/{project_id}/webhooks/{webhook_id}";
-  const add = async (route: string, response: Promise<Response>, fields: object) =>
-    writes.push([route, await response, fields]);
-  await add(`PATCH ${route}`, api.patch(path, { url: "https://example.com/?private-text" }), ofWebhook);
-  await add(`POST ${route}/rotate-secret`, api.post(`${path}/rotate-secret`, {}), ofWebhook);
-  await add(`POST ${route}/recover`, api.post(`${path}/recover`, { since: new Date().toISOString() }), ofWebhook);
-  const redelivery = api.post(`${path}/deliveries/${delivery_id}/redeliver`);
-  await add(`POST ${route}/deliveries/{delivery_id}/redeliver`, redelivery, { ...ofWebhook, delivery_id });
-  await add(`DELETE ${route}`, api.delete(path), ofWebhook);
-  const id: string = newKey.body.data.id;
-  await add("DELETE /v1/api-keys/{id}", api.delete(`/v1/api-keys/${id}`), { id });
-  for (const read of ["/v1/projects", "/v1/api-keys", `/v1/projects/${project_id}/webhooks`]) await api.get(read);
-
-  const user_id = lines[0]?.user_id;
-  expect(user_id).toMatch(/^user-/);
-  expect(lines).toEqual(
-    writes.map(([route, response, fields]) => {
-      const [method, path] = route.split(" ");
-      const isByKey = response === sample;
-      return {
-        level: "info",
-        message: "request",
-        request_id: idOf(response),
-        method,
-        route: path,
-        status: response.status,
-        user_id,
-        ...(isByKey && { key_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }),
-        ...fields,
-      };
-    }),
-  );
-  expect(JSON.stringify(lines)).not.toContain("private-text");
-});
-
 const writeRows = endpointRows.filter(({ method }) => method !== "GET");
 
 test.each(writeRows)("a successful $method $path logs one line with its ids", async (row) => {
@@ -135,6 +83,15 @@ test.each(writeRows)("a successful $method $path logs one line with its ids", as
       ...(response.status === 201 && { created_id: response.body.data.id }),
     },
   ]);
+});
+
+test("a write by an API key is logged with its id and without private text, and a read is not logged", async () => {
+  const { key } = (await scenario.api.post("/v1/api-keys", { name: "private-text" })).body.data;
+  await service.as(key).patch(scenario.path, { url: "https://example.com/?private-text" });
+  await service.as(key).get(scenario.path);
+  const key_id = expect.stringMatching(/^[0-9a-f-]{36}$/);
+  expect(lines).toMatchObject([{ method: "POST" }, { method: "PATCH", key_id }]);
+  expect(JSON.stringify(lines)).not.toContain("private-text");
 });
 
 test("a rejected write logs nothing", async () => {

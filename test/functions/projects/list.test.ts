@@ -7,23 +7,6 @@ import { useService } from "../../support/service.ts";
 const service = useService();
 afterEach(restoreAws);
 
-test("returns an empty array for a user without projects, with a JWT and with an API key", async () => {
-  const { api } = service.user();
-  const { key } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
-  for (const caller of [api, service.as(key)]) {
-    const { status, body } = await caller.get("/v1/projects");
-    expect({ status, body }).toEqual({ status: 200, body: { data: [] } });
-  }
-});
-
-test("returns exactly id, name, the role of the caller and the time of joining", async () => {
-  const { api, userId } = service.user();
-  const project = await service.project(userId, { role: "viewer" });
-  const { data } = (await api.get("/v1/projects")).body;
-  expect(data).toEqual([{ id: project, name: "Project", role: "viewer", created_at: expect.any(String) }]);
-  expect(new Date(data[0].created_at).toISOString()).toBe(data[0].created_at);
-});
-
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
 
 describe("the pages of the list", () => {

@@ -23,7 +23,7 @@ import {
 import { fakeDate } from "../../support/fake-date.ts";
 import { notifications } from "../../support/notifications.ts";
 import { useReceiver } from "../../support/receiver.ts";
-import { errorOf, newScenario, useScenario } from "../../support/scenario.ts";
+import { errorOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
 import { itemsOf } from "../../support/stored-items.ts";
 
@@ -68,14 +68,6 @@ async function sendQueued(): Promise<void> {
 }
 
 describe("the function", () => {
-  test("marks the counter and all webhooks with one time, and answers it with the webhooks", async () => {
-    const second = (await create()).body.data.id;
-    const { suspended_at, ...rest } = await suspend();
-    expect(rest).toEqual({ project_id: scenario.projectId, suspended: true, webhooks: [scenario.webhook.id, second] });
-    expect(Math.abs(Date.now() - Date.parse(suspended_at ?? ""))).toBeLessThan(10_000);
-    expect(await marksOf()).toEqual([suspended_at, suspended_at, suspended_at]);
-  });
-
   test("keeps the time of the first call, and answers it again at the end", async () => {
     const first = await suspend();
     expect(await suspend()).toEqual(first);
@@ -134,23 +126,11 @@ describe("the function", () => {
     await expect(ofWebhook(true, randomUUID())).rejects.toThrow("No webhook with this id exists.");
   });
 
-  test("leaves other projects as they are", async () => {
-    const other = await newScenario(service, { url: receiver.url });
-    await suspend();
-    expect(await marksOf(other.projectId)).toEqual([undefined, undefined]);
-    expect((await other.api.post(`${other.path}/test`)).status).toBe(202);
-  });
-
   test("succeeds when the response of the table is lost and the SDK sends the transaction again", async () => {
     const sent = loseNextResponse("TransactWriteItemsCommand");
     const { suspended_at } = await suspendFor({ project_id: scenario.projectId, suspended: true });
     expect(sent.requests).toBe(2);
     expect(await marksOf()).toEqual([suspended_at, suspended_at]);
-  });
-
-  test("converts the id of the project to lower case", async () => {
-    await suspend(scenario.projectId.toUpperCase());
-    expect(errorOf(await create())).toEqual(suspendedError);
   });
 
   test.each([

@@ -1,13 +1,14 @@
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
-import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { failDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
 import { givenDelivery, rowsOf } from "../../support/deliveries.ts";
+import { expectPages } from "../../support/pages.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
 import { useService } from "../../support/service.ts";
 
 const service = useService();
+afterEach(restoreAws);
 
 type Entry = { action: string; actor: Record<string, string>; resource_id: string; details: object };
 
@@ -23,75 +24,6 @@ async function givenWebhook() {
   };
   return { ...admin, project, path: `${path}/${id}`, id, secret, log };
 }
-
-test("shows every change of a webhook and its secret, newest first, without a secret", async () => {
-  const { api, userId, path, id, secret, log } = await givenWebhook();
-  await api.patch(path, { url: "https://hooks.example.com/services/T0/other?token=def", enabled: false });
-  const rotated = (await api.post(`${path}/rotate-secret`, { overlap_seconds: 60 })).body.data;
-  await api.delete(path);
-  const entries = await log();
-  expect(entries.map(({ action, details }) => [action, details])).toEqual([
-    ["webhook.deleted", {}],
-    ["webhook.secret_rotated", { previous_expires_at: expect.stringMatching(/Z$/) }],
-    [
-      "webhook.updated",
-      {
-        // printf %s 'https://hooks.example.com/services/T0/other?token=def' | sha256sum
-        url: { host: "hooks.example.com", sha256: "ac94d01f45d0c9262a1fa746091ae400369f1e59ada4ca685c45e3a2458d17bd" },
-        enabled: false,
-      },
-    ],
-    [
-      "webhook.created",
-      {
-        url: { host: "hooks.example.com", sha256: "d99bcf2be0fa3a15f3636b2e8c9e09cf82f06599b6b2d03a53b7c91eaa10a4aa" },
-        events: ["deploy.failed"],
-      },
-    ],
-  ]);
-  for (const { actor, resource_id } of entries) {
-    expect({ ...actor, resource_id }).toMatchObject({ type: "jwt", user_id: userId, resource_id: id });
-  }
-  expect(JSON.stringify(entries)).not.toMatch(new RegExp(`${secret}|${rotated.secret}|token=|services`));
-});
-
-test("shows that the service disabled a webhook, once", async () => {
-  const { project, id, log } = await givenWebhook();
-  const webhook = await webhooks.get(project, id);
-  const at = new Date().toISOString();
-  expect(await receiverState.disable(webhook, "gone", at)).toBe(true);
-  expect(await receiverState.disable(webhook, "gone", at)).toBe(false);
-  expect((await log()).filter(({ action }) => action === "webhook.disabled")).toEqual([
-    expect.objectContaining({ actor: { type: "system" }, resource_id: id, details: { reason: "gone" } }),
-  ]);
-});
-
-test("shows each request for a test, a certification, a redelivery and a recovery, with its caller", async () => {
-  const { api, userId, path, id, log } = await givenWebhook();
-  const ids: (string | null)[] = [];
-  const post = async (action: string, body?: object) => {
-    const { status, headers, body: answer } = await api.post(`${path}/${action}`, body);
-    expect(status).toBe(202);
-    ids.unshift(headers.get("x-request-id"));
-    return answer.data;
-  };
-  const { id: delivery_id } = await post("test", { event: "deploy.failed" });
-  const certification = await post("certify");
-  await post(`deliveries/${delivery_id}/redeliver`);
-  const recovery = { since: "2026-03-01T00:00:00.000Z", status: "failed" };
-  await post("recover", recovery);
-  const entries = (await log()).slice(0, 4);
-  expect(entries.map(({ action, details }) => [action, details])).toEqual([
-    ["webhook.recovery_requested", recovery],
-    ["webhook.redelivery_requested", { delivery_id }],
-    ["webhook.certification_requested", { certification_id: certification.id }],
-    ["webhook.test_requested", { delivery_id, event: "deploy.failed" }],
-  ]);
-  expect(entries.map(({ actor }) => actor.request_id)).toEqual(ids);
-  for (const { actor, resource_id } of entries) {
-    expect({ ...actor, resource_id }).toMatchObject({ type: "jwt", user_id: userId, resource_id: id });
-  }
-});
 
 test("has no entry for a request that was rejected, or for a delivery that does not exist", async () => {
   const { api, project, path, id, log } = await givenWebhook();
@@ -161,4 +93,37 @@ test("the webhook itself shows who created and changed it, and when its secret w
   const { secret_rotated_at } = rotated;
   expect(await shown()).toMatchObject({ created_by: userId, updated_by: other.userId, secret_rotated_at });
   expect(Date.now() - Date.parse(secret_rotated_at)).toBeLessThan(5_000);
+});
+
+test("an entry of a user and the change are written together or not at all", async () => {
+  const { api } = service.user();
+  interceptDynamo(({ command, input }, send) => {
+    if (!command.startsWith("TransactWrite")) return send();
+    const items = (input.TransactItems ?? []) as { Put?: { TableName: string } }[];
+    expect(items.filter(({ Put }) => Put?.TableName.endsWith("audit-events"))).toHaveLength(1);
+    throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  });
+  expect((await api.post("/v1/api-keys", { name: "ci" })).status).toBe(503);
+  restoreAws();
+  expect((await api.get("/v1/audit-events")).body).toEqual({ data: [] });
+  expect((await api.get("/v1/api-keys")).body).toEqual({ data: [] });
+});
+
+test("the log of a user is returned in pages that follow each other", async () => {
+  const { api } = service.user();
+  const keys: string[] = [];
+  for (let count = 0; count < 7; count++) keys.unshift((await api.post("/v1/api-keys", { name: "ci" })).body.data.id);
+  await expectPages(api, "/v1/audit-events", keys, "resource_id");
+});
+
+test("the log of a user is closed to a key that is limited to projects, whatever its permissions", async () => {
+  const { api, userId } = service.user();
+  const project_ids = [await service.project(userId)];
+  for (const limits of [{ project_ids }, { project_ids, permissions: ["audit:read"] }]) {
+    const { key } = (await api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
+    const { status, body } = await service.as(key).get("/v1/audit-events");
+    expect({ status, code: body.error.code }).toEqual({ status: 403, code: "insufficient_permission" });
+  }
+  const { key } = (await api.post("/v1/api-keys", { name: "ci", permissions: ["audit:read"] })).body.data;
+  expect((await service.as(key).get("/v1/audit-events")).status).toBe(200);
 });
