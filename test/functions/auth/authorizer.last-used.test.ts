@@ -63,17 +63,6 @@ function beforeWrites(run = (): Promise<unknown> => Promise.resolve()): { count:
   return writes;
 }
 
-test("writes the time of last use on the first use", async () => {
-  const { key, read } = await createKey();
-  expect(await read()).not.toHaveProperty("last_used_at");
-  const before = Date.now();
-  await effectFor(key);
-  const { last_used_at } = (await read()) ?? {};
-  expect(new Date(last_used_at).toISOString()).toBe(last_used_at);
-  expect(Date.parse(last_used_at)).toBeGreaterThanOrEqual(before);
-  expect(Date.parse(last_used_at)).toBeLessThanOrEqual(Date.now());
-});
-
 test.each([
   [undefined, 50, false],
   [undefined, 61, true],
@@ -93,25 +82,6 @@ test.each([
     expect({ writes: writes.count, isKept }).toEqual({ writes: isWritten ? 1 : 0, isKept: !isWritten });
   },
 );
-
-test("writes it once for a hundred consecutive requests", async () => {
-  const { key } = await createKey();
-  const writes = beforeWrites();
-  for (let requests = 0; requests < 100; requests++) await effectFor(key);
-  expect(writes.count).toBe(1);
-});
-
-test("changes no other field of the key", async () => {
-  const { key, read } = await createKey();
-  const before = await read();
-  await effectFor(key);
-  expect(await read()).toEqual({
-    ...before,
-    last_used_at: expect.any(String),
-    last_used_ip: "192.0.2.1",
-    last_used_user_agent: "curl/8.5.0",
-  });
-});
 
 test.each([
   ["control characters", "curl\u0007/8\r\n\u001b[31m\u202e", "curl/8[31m"],

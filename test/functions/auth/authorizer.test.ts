@@ -119,10 +119,6 @@ describe("the policy", () => {
     expect(logged).toHaveLength(1);
     expect(JSON.parse(logged[0] ?? "")).toMatchObject({ request_id: "request-1", reason: errorCode });
   });
-
-  test.each(["authorization", "AUTHORIZATION"])("accepts the header name in any case: %s", async (name) => {
-    expect(effectOf(await authorize([`Bearer ${service.user().token}`], name))).toBe("Allow");
-  });
 });
 
 describe("an API key", () => {
@@ -183,16 +179,6 @@ describe("an API key", () => {
     await changeKey(key, { ends_at: expires_at });
     expect(await authorizeToken(key)).toMatchObject({ context: { errorCode: "invalid_api_key" } });
     jest.useRealTimers();
-  });
-
-  test("that is deleted is rejected on the next request", async () => {
-    const user = service.user();
-    for (let round = 0; round < 20; round++) {
-      const { id, key } = await createKey(user);
-      expect(effectOf(await authorizeToken(key))).toBe("Allow");
-      await user.api.delete(`/v1/api-keys/${id}`);
-      expect(await authorizeToken(key)).toMatchObject({ context: { errorCode: "invalid_api_key" } });
-    }
   });
 
   test("that is deleted during concurrent requests is rejected in all requests that start afterwards", async () => {

@@ -122,13 +122,6 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     },
   );
 
-  test("returns a short error for thousands of unknown fields", async () => {
-    const names = Array.from({ length: 4000 }, (_, index) => [`${"x".repeat(5)}${index}`, 0]);
-    const response = await post(row, JSON.stringify({ ...example, ...Object.fromEntries(names) }), "application/json");
-    expect(response.status).toBe(400);
-    expect(JSON.stringify(response.body).length).toBeLessThan(500);
-  });
-
   test.each([
     ["null", null],
     ["an object", {}],
@@ -156,6 +149,16 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     ]),
   )("accepts the content type %j", async (contentType) => {
     expect((await post(row, valid, contentType)).status).toBe(successStatus);
+  });
+
+  // One parser measures all bodies.
+  if (row !== rowsWithBody[0]) return;
+
+  test("returns a short error for thousands of unknown fields", async () => {
+    const names = Array.from({ length: 4000 }, (_, index) => [`${"x".repeat(5)}${index}`, 0]);
+    const response = await post(row, JSON.stringify({ ...example, ...Object.fromEntries(names) }), "application/json");
+    expect(response.status).toBe(400);
+    expect(JSON.stringify(response.body).length).toBeLessThan(500);
   });
 
   test("may have 64 KB, but not one byte more", async () => {
