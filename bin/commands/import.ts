@@ -6,6 +6,7 @@ import { type Batch, batchesOf } from "../import/read-rows.ts";
 import { command, UsageError } from "../local/command.ts";
 import { settingRows } from "../local/settings.ts";
 import { StartError } from "../local/start-error.ts";
+import { unreachable } from "../local/unreachable.ts";
 
 const help = {
   name: "npm run --silent import",
@@ -76,7 +77,7 @@ export async function main(): Promise<void> {
       const snapshot = { ...range, version: /^\d+$/.test(version ?? "") ? Number(version) : version };
       const input = { [kind]: rows, dry_run: isDryRun, ...snapshot, ...(force && { force: true }) };
       const result = await invoke(input).catch((error: Error) => {
-        const message = error.message.slice(0, MAX_ERROR_CHARACTERS);
+        const message = unreachable(error) ?? error.message.slice(0, MAX_ERROR_CHARACTERS);
         throw new StartError(`lines ${lines[0]} to ${lines.at(-1)}: ${message}`);
       });
       totals.add(functionResult.parse(result), lines, !isDryRun);

@@ -6,6 +6,7 @@ import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { settingRows } from "../local/settings.ts";
 import { StartError } from "../local/start-error.ts";
+import { unreachable } from "../local/unreachable.ts";
 
 const help = {
   name: "npm run --silent replay",
@@ -61,8 +62,9 @@ async function replayAll(input: { project_id: string; since: string }): Promise<
     const context = { getRemainingTimeInMillis: () => endsAt - Date.now() };
     const next = { ...input, ...(cursor !== null && { cursor }) };
     const result: ReplayResult = await replay(next, context).catch((error: Error) => {
-      const soFar = `${summary(total)}, then stopped: ${error.message}`;
-      throw new StartError(`${soFar}. Repeat the command: it creates only what is missing.`);
+      const reason = unreachable(error) ?? `${error.message}.`;
+      const advice = "Repeat the command: it creates only what is missing.";
+      throw new StartError(`${summary(total)}, then stopped: ${reason} ${advice}`);
     });
     total.events += result.events;
     total.deliveries += result.deliveries;

@@ -3,6 +3,7 @@ import { ApiError, SettingError } from "../../functions/platform/errors.ts";
 import { printableText } from "../../packages/cli/src/terminal.ts";
 import { ApiError as ClientApiError, NetworkError } from "../../packages/client/src/errors.ts";
 import { StartError } from "./start-error.ts";
+import { unreachable } from "./unreachable.ts";
 
 /** The arguments of a program do not match its usage. */
 export class UsageError extends Error {
@@ -45,7 +46,8 @@ type ValuesOf<Accepted extends Options> = {
 
 /**
  * Runs a program: parses its arguments, prints its help page for `--help`, otherwise prints what `run` returns. An error of
- * the caller is one message on stderr and exit code 1, or 2 if the arguments are wrong; any other error is a fault of the program and keeps its stack.
+ * the caller, or of a connection, is one message on stderr and exit code 1, or 2 if the arguments are wrong; any other error is a fault
+ * of the program and keeps its stack.
  * @param run returns the text to print; undefined = nothing
  */
 export async function command<const Accepted extends Options>(
@@ -64,10 +66,11 @@ export async function command<const Accepted extends Options>(
   } catch (error) {
     const ofCaller = [StartError, SettingError, ApiError, ClientApiError, NetworkError, UsageError];
     const isCallersError = ofCaller.some((type) => error instanceof type);
-    if (!isCallersError) throw error;
+    const message = isCallersError ? (error as Error).message : unreachable(error);
+    if (message === undefined) throw error;
     const isWrongUse = error instanceof UsageError;
     const usage = isWrongUse ? `\nUsage: ${usageOf(program)}\nOptions and settings: ${program.name} -- --help` : "";
-    console.error(printableText(`${(error as Error).message}${usage}`));
+    console.error(printableText(`${message}${usage}`));
     process.exitCode = isWrongUse ? 2 : 1;
   }
 }

@@ -225,11 +225,17 @@ test("commands use the engines of their settings, whether or not a service is ru
     expect(await commandHere(file, [...args], { DATA_DIR: freshDataDir(), ...engines })).toMatchObject({ code: 0 });
   }
   const unreachable = "http://127.0.0.1:9";
-  const failures = [
-    runCommand(event[0], [...event[1]], { ...settings, AWS_ENDPOINT_URL_SQS: unreachable }),
-    runCommand(project[0], [...project[1]], { ...settings, AWS_ENDPOINT_URL_DYNAMODB: unreachable }),
+  const failures: [setting: string, name: string, args: readonly string[]][] = [
+    ["AWS_ENDPOINT_URL_SQS", ...event],
+    ["AWS_ENDPOINT_URL_DYNAMODB", ...project],
   ];
-  for (const { stderr } of await Promise.all(failures)) expect(stderr).toContain("ECONNREFUSED");
+  for (const [setting, name, args] of failures) {
+    expect(await runCommand(name, [...args], { ...settings, [setting]: unreachable })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `Could not reach ${unreachable} (ECONNREFUSED). Start the service at this address, or correct ${setting}.\n`,
+    });
+  }
 });
 
 interface Shown {

@@ -253,6 +253,14 @@ test("a stage is found by the outputs of its stack, a local run by its address, 
   const local = { ...settings, DATA_DIR: freshDataDir() };
   expect(await commandHere("import", args.slice(0, 2), local)).toMatchObject({ code: 0 });
   expect(requests.at(-1)).toContain("/functions/api-keys-import/");
+  const gone = { ...local, AWS_ENDPOINT_URL_LAMBDA: "http://127.0.0.1:9" };
+  expect(await commandHere("import", args.slice(0, 2), gone)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      "0 rows: 0 imported, 0 unchanged, 0 refused, then stopped at lines 1 to 1: Could not reach http://127.0.0.1:9 (ECONNREFUSED). " +
+      "Start the service at this address, or correct AWS_ENDPOINT_URL_LAMBDA.\nCorrect it, and repeat the command.\n",
+  });
   const failed = await commandHere("import", ["keys", fileOf(["fail"]), "--stage", "prod"], settings);
   expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/lines 1 to 1: x{500}\nCorrect it/) });
   const other = await commandHere("import", [...args, "dev"], settings);

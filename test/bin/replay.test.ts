@@ -127,11 +127,19 @@ test.each([
   expect(stderr).not.toContain("    at ");
 });
 
-test("an error of the engine is one message that says how to go on", async () => {
-  interceptDynamo(() => Promise.reject(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" })));
+test.each<[string, object, RegExp]>([
+  [
+    "cannot be reached",
+    { code: "ECONNREFUSED" },
+    /Could not reach AWS \(ECONNREFUSED\)\. Check .*\. Repeat the command/,
+  ],
+  ["refuses a call", {}, /then stopped: slow down\. Repeat the command/],
+])("an engine that %s is one message that says how to go on", async (_, properties, message) => {
+  interceptDynamo(() => Promise.reject(Object.assign(new Error("slow down"), properties)));
   const { code, stdout, stderr } = await replay("--project", projectId, "--since", since());
   restoreAws();
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toMatch(/^0 events looked at, 0 missing deliveries created, then stopped: .*\. Repeat the command/);
+  expect(stderr).toMatch(/^0 events looked at, 0 missing deliveries created, then stopped: /);
+  expect(stderr).toMatch(message);
   expect(stderr).not.toContain("    at ");
 });
