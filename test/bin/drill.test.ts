@@ -33,7 +33,7 @@ afterAll(() => {
 });
 
 const never = new AbortController().signal;
-const limits = { minuteMs: 40, pollMs: 4 };
+const limits = { minuteMs: 40, pollMs: 8 };
 
 async function drill(
   names: DrillName[],

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -8,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import { promisify, stripVTControlCharacters } from "node:util";
+import { stripVTControlCharacters } from "node:util";
 import { helpPage, readArguments, UsageError } from "../../bin/local/command.ts";
 import { credentials, everyResponse, reach } from "../../bin/smoke/auth-checks.ts";
 import { readSmokeOptions, type SmokeOptions, smokeProgram } from "../../bin/smoke/options.ts";
@@ -16,7 +15,7 @@ import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke
 import { commandHere } from "../support/command-here.ts";
 import { freePort } from "../support/free-port.ts";
 import { listening } from "../support/listening.ts";
-import { startProgram } from "../support/local-run.ts";
+import { runCommand, startProgram } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { type TestService, useService } from "../support/service.ts";
 import {
@@ -888,10 +887,9 @@ describe("the command line", () => {
 
 describe("the command", () => {
   test("exits with 0, reports every check, and accepts with --all that the excused ones are skipped", async () => {
-    const { PATH, HOME } = process.env;
-    const env = { PATH, HOME, SMOKE_URL: service.baseUrl, SMOKE_TOKEN: user.token };
-    const args = ["run", "--silent", "smoke", "--", "--listen", "--all"];
-    const { stdout } = await promisify(execFile)("npm", args, { cwd: root, env });
+    const env = { SMOKE_URL: service.baseUrl, SMOKE_TOKEN: user.token };
+    const { code, stdout } = await runCommand("smoke", ["--listen", "--all"], env);
+    expect(code).toBe(0);
     expect(stdout).toContain("both signatures verified");
     expect(stdout).toMatch(/\nSmoke test passed: 3\d ok, 2 skipped, in \d+\.\d s\.\n\n$/);
     expect(stdout).toMatch(

@@ -111,10 +111,9 @@ describe("app, which the CDK starts,", () => {
     expect(stdout).toContain("\nUsage: npx cdk synth|diff|deploy -c stage=<name>");
   });
 
-  test.each([
-    ['{"stage":"nope"}', 'No stage named "nope". Known stages: dev, prod. Choose one with -c stage=<name>.\n'],
-    ['{"stag":"prod"}', 'Unknown context key "stag". Known keys: stage, urgent.\n'],
-  ])("with the context %s prints one sentence and builds nothing", (CDK_CONTEXT_JSON, stderr) => {
+  test("with an unknown stage prints one sentence and builds nothing", () => {
+    const CDK_CONTEXT_JSON = '{"stage":"nope"}';
+    const stderr = 'No stage named "nope". Known stages: dev, prod. Choose one with -c stage=<name>.\n';
     const project = mkdtempSync(join(scratch, "unbuilt-"));
     for (const name of ["bin", "lib", "functions", "packages"]) {
       cpSync(join(root, name), join(project, name), { recursive: true });

@@ -47,6 +47,10 @@ test.each([
   expect([found.stage.name, found.isUrgent]).toEqual([name, isUrgent]);
 });
 
+test("an unknown context key is rejected with the names of the known ones", () => {
+  expect(() => readContext({ stag: "prod" })).toThrow('Unknown context key "stag". Known keys: stage, urgent.');
+});
+
 test("a stage may have every option at once", () => {
   const corsOrigins = [...everyOption.corsOrigins, "https://console.example.com"];
   expect(validateStage(everyOption)).toEqual({ ...everyOption, corsOrigins });

@@ -2,16 +2,12 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { startDemoIssuer } from "../../bin/local/demo-issuer.ts";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
-import { placeOf, putPlace, wake } from "../../functions/deliveries/backlog-store.ts";
-import { change } from "../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { enqueue } from "../../functions/deliveries/delivery-queue.ts";
-import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
-import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import { givenAuditEvents } from "./audit-events.ts";
 import { interceptDynamo, interceptSqs, isCall, isHold } from "./aws-calls.ts";
 import {
@@ -30,7 +26,7 @@ import {
 import { eventually } from "./eventually.ts";
 import { notificationsAbout } from "./notifications.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
-import { errorOf, newScenario, type Scenario } from "./scenario.ts";
+import { newScenario, type Scenario } from "./scenario.ts";
 import { send, type TestService } from "./service.ts";
 import { newServiceAccount } from "./service-accounts.ts";
 import { validBodyOf } from "./valid-bodies.ts";
@@ -58,8 +54,6 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     useWorkflows,
     useServiceAccounts,
     useWebhooks,
-    reachCaps,
-    redeliverAndRecover,
     readLargeRows,
     readLongLists,
   ];
@@ -321,40 +315,6 @@ async function useWebhooks(service: TestService): Promise<void> {
   await expectStatus(api.delete(path), 204);
 }
 
-async function reachCaps(service: TestService): Promise<void> {
-  const { api, userId } = service.user();
-  const webhooks = `/v1/projects/${await service.project(userId)}/webhooks`;
-  const create = () => api.post(webhooks, { url: "https://example.com/", events: ["deploy.failed"] });
-  for (let count = 0; count < MAX_WEBHOOKS_PER_PROJECT; count++) await expectStatus(create(), 201);
-  expect(errorOf(await create())).toEqual({ status: 409, code: "webhook_limit_reached" });
-}
-
-async function redeliverAndRecover(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ api, viewer, path, webhook }) => {
-    const [old, exhausted, failed, held] = [
-      await givenDelivery(webhook, { status: "succeeded" }),
-      await givenDelivery(webhook, { status: "failed", attempt_count: 50 }),
-      await givenDelivery(webhook, { status: "failed", attempt_count: 3 }),
-      await givenDelivery(webhook, { status: "held" }),
-    ];
-    const ofDelivery = (id: string) => `${path}/deliveries/${id}`;
-    await expectStatus(viewer.get(`${path}/deliveries?limit=1`), 200);
-    await expectStatus(viewer.get(`${path}/deliveries?status=failed`), 200);
-    await expectStatus(viewer.get(ofDelivery(old.id)), 200);
-    await expectStatus(viewer.get(ofDelivery(randomUUID())), 404);
-    await expectStatus(api.post(`${path}/test`, { event: "deploy.failed" }), 202);
-    await expectStatus(api.post(`${ofDelivery(old.id)}/redeliver`), 202);
-    await expectStatus(api.post(`${ofDelivery(exhausted.id)}/redeliver`), 409);
-    await expectStatus(api.post(`${ofDelivery(randomUUID())}/redeliver`), 404);
-    const since = new Date(Date.now() - 60_000).toISOString();
-    await api.patch(path, { enabled: false });
-    await expectStatus(api.post(`${path}/recover`, { since }), 409);
-    await api.patch(path, { enabled: true });
-    expect((await api.post(`${path}/recover`, { since })).body.data).toMatchObject({ count: 2, complete: true });
-    for (const delivery of [old, failed, held]) await untilStatus(delivery, "succeeded");
-  });
-}
-
 /** Lists that read more than is free. */
 async function readLargeRows(service: TestService): Promise<void> {
   const { api, path, projectId, webhook } = await newScenario(service);
@@ -409,19 +369,15 @@ async function replayEvents(service: TestService): Promise<void> {
 /** Branches of fan-out, send and sweep, by the response of the receiver. */
 const pipeline = [
   deliverOnce,
-  retryAndGiveUp,
   disableOn410,
   disableAfterFailingForDays,
   probeDuringOutage,
-  waitForRetryAfter,
-  cancelForDeletedWebhook,
   redeliverDuringAttempt,
   recordBesideAnotherSender,
   recordUnrecorded,
   useSlowWebhook,
   workOnLines,
   notifyOwners,
-  sweepLostMessage,
   enableDuringFanOut,
   disableBeforeSend,
   loseRaces,
@@ -436,18 +392,6 @@ async function deliverOnce(service: TestService): Promise<void> {
     await publish(eventOf(projectId, { event: "deploy.failed" }));
     await publish(eventOf(randomUUID()));
     await untilAll(webhook, ["succeeded"]);
-  });
-}
-
-async function retryAndGiveUp(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.respondWith(500);
-    await publish(eventOf(projectId));
-    await untilAll(webhook, ["failed"]);
-    expect(receiver.received).toHaveLength(3);
-    receiver.respondWith(200);
-    await publish(eventOf(projectId));
-    await untilAll(webhook, ["failed", "succeeded"]);
   });
 }
 
@@ -485,23 +429,6 @@ async function probeDuringOutage(service: TestService): Promise<void> {
     await expectStatus(api.get(path), 200);
     await expectStatus(api.get(`/v1/projects/${projectId}/webhooks`), 200);
     await expectStatus(api.patch(path, { events: ["deploy.started"] }), 200);
-  });
-}
-
-async function waitForRetryAfter(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.respondWith((_, response) => response.writeHead(429, { "retry-after": "3600" }).end());
-    await publish(eventOf(projectId));
-    await eventually(async () =>
-      expect(await rowsOf(webhook)).toMatchObject([{ status: "pending", attempt_count: 1 }]),
-    );
-  });
-}
-
-async function cancelForDeletedWebhook(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ api, path, webhook }) => {
-    await expectStatus(api.delete(path), 204);
-    await untilStatus(await overdue(webhook), "cancelled");
   });
 }
 
@@ -605,18 +532,6 @@ async function notifyOwners(service: TestService): Promise<void> {
     // The last one waits, because a message might carry its delivery.
     for (const other of others) await untilAll(other, [other === disabled ? "pending" : "succeeded"]);
     await untilAll(webhook, []);
-  });
-}
-
-/** The process that wrote the row ended before it called the worker. */
-async function sweepLostMessage(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ webhook }) => {
-    const delivery = newDelivery(webhook);
-    const place = placeOf(delivery, new Date());
-    await putPlace(place);
-    await wake(webhook, new Date());
-    await change(delivery, inserted(delivery, place));
-    await untilStatus(delivery, "succeeded");
   });
 }
 

@@ -231,7 +231,7 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
 
 test("prints one line when no engine responds at AWS_ENDPOINT_URL_DYNAMODB", async () => {
   const settings = { DATA_DIR: freshDataDir(), AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:9" };
-  expect(await runCommand("local", [], settings)).toEqual({
+  expect(await commandHere("local", [], settings)).toEqual({
     code: 1,
     stdout: "",
     stderr: expect.stringMatching(/^The DynamoDB engine at http:\/\/127\.0\.0\.1:9 cannot be used: .*\n$/),

@@ -1,6 +1,5 @@
 import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -8,15 +7,12 @@ import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { attempt, carry } from "../../support/attempts.ts";
 import {
   changeWebhook,
-  eventOf,
   givenDelivery,
   givenWaiting,
   givenWebhook,
   newDelivery,
   prepareDeliveries,
   rowOf,
-  rowsOf,
-  sqsEvent,
   takeMessages,
 } from "../../support/deliveries.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
@@ -39,16 +35,6 @@ afterEach(async () => {
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).toISOString();
 const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
-
-test("410 fails the delivery, disables the webhook as gone and holds later deliveries", async () => {
-  receiver.respondWith(410);
-  await attempt(delivery);
-  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempts: [{ status_code: 410 }] });
-  expect(await webhookNow()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
-  await fanOut(sqsEvent(eventOf(webhook.project_id)));
-  expect((await rowsOf(webhook)).map(({ status }) => status).sort()).toEqual(["failed", "held"]);
-  expect(await takeMessages("deliveries")).toEqual([]);
-});
 
 test.each([410, 500])(
   "%i from the previous URL does not change the health of a webhook whose URL has changed",
@@ -73,41 +59,10 @@ test("a webhook without a success for five days is disabled while its deliveries
   expect((await rowOf(delivery)).status).toBe("held");
 });
 
-test("failing_since is set at the first failure and kept by later ones", async () => {
-  receiver.respondWith(500);
-  await attempt(delivery);
-  const [first] = (await rowOf(delivery)).attempts ?? [];
-  expect(first?.at).toMatch(/Z$/);
-  expect((await webhookNow())?.failing_since).toBe(first?.at);
-  await attempt(delivery);
-  expect((await rowOf(delivery)).attempt_count).toBe(2);
-  expect((await webhookNow())?.failing_since).toBe(first?.at);
-});
-
-test("the failure that began failing_since is stored with it, and cleared with it", async () => {
-  receiver.respondWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
-  await attempt(delivery);
-  const { at } = (await rowOf(delivery)).attempts?.[0] ?? {};
-  expect((await webhookNow())?.last_error).toEqual({
-    at,
-    error_code: "http_status",
-    status_code: 308,
-    detail: "https://new.example.com/hook",
-  });
-  receiver.respondWith(200);
-  await attempt(delivery);
-  expect(await webhookNow()).not.toHaveProperty("last_error");
-});
-
 describe("health", () => {
   const healthNow = async () =>
     readHealth((await webhookNow()) ?? webhook, new Date(), new MeteredReads(webhook.project_id, new Date()));
   const attemptsNow = async () => (await rowOf(delivery)).attempts?.map(({ at }) => at) ?? [];
-
-  test("of a webhook without deliveries is new, with nulls", async () => {
-    const nulls = { since: null, last_success_at: null, last_error: null, next_probe_at: null };
-    expect(await healthNow()).toEqual({ state: "new", ...nulls });
-  });
 
   test("is failing from the first failed attempt on, with the error of the latest", async () => {
     receiver.respondWith(500);
@@ -121,15 +76,6 @@ describe("health", () => {
       since,
       last_error: { error_code: "http_status", hint: expect.stringContaining("401") },
     });
-  });
-
-  test("is healthy after a success, and says when it was", async () => {
-    receiver.respondWith(500);
-    await attempt(delivery);
-    receiver.respondWith(200);
-    await attempt(delivery);
-    const last_success_at = (await attemptsNow())[1];
-    expect(await healthNow()).toMatchObject({ state: "healthy", since: null, last_success_at, last_error: null });
   });
 
   test("of a webhook that fails finds the success before, behind deliveries that wait", async () => {
@@ -178,18 +124,6 @@ test("failing_since keeps the value of the first of two concurrent failures", as
   expect((await webhookNow())?.failing_since).toBe(firstFailure);
 });
 
-test("a success clears failing_since", async () => {
-  await changeWebhook(webhook, { failing_since: daysAgo(4) });
-  await attempt(delivery);
-  expect(await webhookNow()).toEqual(webhook);
-});
-
-test("a success after six days of failures keeps the webhook enabled", async () => {
-  await changeWebhook(webhook, { failing_since: daysAgo(6) });
-  await attempt(delivery);
-  expect(await webhookNow()).toEqual(webhook);
-});
-
 test("the last attempt after five days without a success disables the webhook as failing", async () => {
   process.env.RETRY_SCHEDULE = "60";
   receiver.respondWith(500);
@@ -229,6 +163,27 @@ test("the last attempt after less than five days without a success keeps the web
   await attempt(delivery);
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
+});
+
+test("DISABLE_AFTER_SECONDS is the time without a success after which a webhook is disabled", async () => {
+  process.env.RETRY_SCHEDULE = "60";
+  process.env.DISABLE_AFTER_SECONDS = "15";
+  receiver.respondWith(500);
+  const reasonAfter = async (seconds: number) => {
+    await changeWebhook(webhook, { failing_since: daysAgo(seconds / 86_400) });
+    await attempt(await givenWaiting(webhook, { attempt_count: 1 }));
+    return (await webhookNow())?.disabled_reason;
+  };
+  expect([await reasonAfter(5), await reasonAfter(20)]).toEqual([undefined, "failing"]);
+  delete process.env.DISABLE_AFTER_SECONDS;
+});
+
+test("the failure that began failing_since is stored with it, with its detail", async () => {
+  receiver.respondWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
+  await attempt(delivery);
+  const { at } = (await rowOf(delivery)).attempts?.[0] ?? {};
+  const failure = { at, error_code: "http_status", status_code: 308, detail: "https://new.example.com/hook" };
+  expect((await webhookNow())?.last_error).toEqual(failure);
 });
 
 test.each([500, 410])("a webhook that is deleted while it returns %i is not recreated", async (status) => {

@@ -15,15 +15,7 @@ import {
   visitLine,
   watchMessages,
 } from "../../support/attempts.ts";
-import {
-  beforeHold,
-  failDynamo,
-  interceptDynamo,
-  interceptSqs,
-  isCall,
-  restoreAws,
-  watchDynamo,
-} from "../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -64,61 +56,6 @@ afterEach(async () => {
   await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
 });
 
-test("a success costs three reads, in one request, and one write, and leaves nothing in the backlog", async () => {
-  const sent = watchMessages();
-  const calls = watchDynamo();
-  await carry(delivery);
-  expect(calls).toEqual([
-    { command: "BatchGetItemCommand", units: 3 },
-    { command: "PutItemCommand", units: 1 },
-  ]);
-  expect(sent).toEqual([]);
-  const { status, attempts, attempt_count, version, ...row } = await rowOf(delivery);
-  expect({ status, attempt_count, version }).toEqual({
-    status: "succeeded",
-    attempt_count: 1,
-    version: expect.any(String),
-  });
-  expect(attempts).toMatchObject([{ number: 1, status_code: 200, trigger: "schedule" }]);
-  const { status: _, attempt_count: __, ...kept } = delivery;
-  expect(row).toEqual(kept);
-  expect(receiver.received).toMatchObject([{ body: delivery.body, headers: { "webhook-id": delivery.id } }]);
-  expect([await placesOf(webhook), await wakeUpOf(webhook)]).toEqual([[], undefined]);
-});
-
-test("a failure costs four writes and the webhook's mark, and calls the worker at the time of the retry", async () => {
-  receiver.respondWith(503);
-  const sent = watchMessages();
-  const calls = watchDynamo();
-  await carry(delivery);
-  expect(calls).toEqual([
-    { command: "BatchGetItemCommand", units: 3 },
-    // Place, wake-up with its entry in the index, row.
-    { command: "PutItemCommand", units: 1 },
-    { command: "UpdateItemCommand", units: 2 },
-    { command: "PutItemCommand", units: 1 },
-    // The webhook, whose first failure this is.
-    { command: "UpdateItemCommand", units: 1 },
-  ]);
-  const row = await rowOf(delivery);
-  expect(row).toMatchObject({ status: "pending", attempt_count: 1, attempts: [{ number: 1, status_code: 503 }] });
-  const due = row.next_attempt_at ?? "";
-  expect(Date.parse(due)).toBeGreaterThan(Date.parse(row.attempts?.[0]?.at ?? "") + 3_999);
-  expect(await placesOf(webhook)).toMatchObject([{ entry: row.place, delivery_id: delivery.id, due, is_asked: false }]);
-  expect(await wakeUpOf(webhook)).toMatchObject({ due, wakes: 1 });
-  expect(sent).toEqual([
-    {
-      queue: "slowDeliveries",
-      delaySeconds: expect.any(Number),
-      group: webhook.project_id,
-      message: workCall(webhook),
-    },
-  ]);
-  // Rounded up, because a message that is early finds nothing due.
-  expect(sent[0]?.delaySeconds).toBeGreaterThanOrEqual(4);
-  expect(sent[0]?.delaySeconds).toBeLessThanOrEqual(6);
-});
-
 test("a retry beyond the longest delay of a message is left to the sweep", async () => {
   process.env.RETRY_SCHEDULE = "7200";
   receiver.respondWith(500);
@@ -127,13 +64,6 @@ test("a retry beyond the longest delay of a message is left to the sweep", async
   const { next_attempt_at = "" } = await rowOf(delivery);
   expect(await wakeUpOf(webhook)).toMatchObject({ due: next_attempt_at });
   expect(sent).toEqual([]);
-});
-
-test("a failure without a retry ends the delivery", async () => {
-  receiver.respondWith(410);
-  await carry(delivery);
-  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 1 });
-  expect([await placesOf(webhook), await wakeUpOf(webhook)]).toEqual([[], undefined]);
 });
 
 test("of a deleted webhook sends and writes nothing", async () => {
@@ -150,14 +80,6 @@ describe("of a disabled webhook", () => {
     await carry(delivery);
     expect(await rowOf(delivery)).toEqual({ ...delivery, status: "held", version: expect.any(String) });
     expect([receiver.received, sent, await wakeUpOf(webhook)]).toEqual([[], [], undefined]);
-  });
-
-  test("lets the delivery wait when the webhook is enabled before the row is written", async () => {
-    beforeHold(() => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, minutesAgo(0)));
-    await carry(delivery);
-    const row = await rowOf(delivery);
-    expect(row).toMatchObject({ status: "pending", place: expect.any(String) });
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: row.next_attempt_at });
   });
 });
 

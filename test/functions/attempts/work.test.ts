@@ -241,23 +241,6 @@ test("failures of what users wait for do not stop a visit", async () => {
   expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
 });
 
-test.each([
-  // The lease, two reads of the line, the end of the visit; for each delivery a read of 1 + 1 + 1, its row and its place.
-  ["a success", 200, ["BatchGetItem", "PutItem", "DeleteItem"], ["DeleteItem"], []],
-  // The webhook's mark as well. A retry puts its place first.
-  ["a retry", 500, ["BatchGetItem", "PutItem", "PutItem", "DeleteItem", "UpdateItem"], ["UpdateItem"], ["work"]],
-])("%s costs one write of the row", async (_, code, ofDelivery, end, messages) => {
-  await givenWaiting(webhook);
-  takeCalls();
-  receiver.respondWith(code);
-  const calls = watchDynamo();
-  await visitLine(webhook);
-  expect(calls.map(({ command }) => command.replace("Command", ""))).toEqual([
-    ...["UpdateItem", "Query", ...ofDelivery, "Query", "Query", ...end],
-  ]);
-  expect(takeCalls().map(([kind]) => kind)).toEqual(messages);
-});
-
 test("a first attempt that waited does not count as such: it waited for the receiver", async () => {
   await givenWaiting(webhook, { due: at(-1), event_received_at: iso(-1) });
   const lines = watchLog();
@@ -396,13 +379,6 @@ describe("while the circuit is open", () => {
     await visitLine(webhook);
     expect(receiver.received).toEqual([]);
     expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(30) });
-  });
-
-  test("after a success all others are sent in the same visit, more than are read at once", async () => {
-    await givenLine(webhook, 100);
-    await visitLine(webhook);
-    expect(receiver.received).toHaveLength(105);
-    await expectEmpty();
   });
 
   test("after a success all others are sent in the same visit, many at once", async () => {

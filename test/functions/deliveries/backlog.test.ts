@@ -9,7 +9,6 @@ import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { watchMessages } from "../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
-  changeWebhook,
   givenDelivery,
   givenWaiting,
   givenWebhook,
@@ -55,31 +54,6 @@ async function expectInvariant({ webhook_id, id }: Pick<Delivery, "webhook_id" |
 }
 
 describe("a row that enters", () => {
-  test("has a place, a wake-up and one message to the worker, for four writes", async () => {
-    const due = fromNow(75);
-    const one = entering(due);
-    const [calls, messages] = [watchDynamo(), watchMessages()];
-    interceptSqs(async ({ command }, send) => {
-      calls.push({ command, units: 0 });
-      return send();
-    });
-    const [result] = await enter(webhook, [one]);
-    expect(calls.map(({ command, units }) => [command, units])).toEqual([
-      ["PutItemCommand", 1],
-      // The wake-up and its entry in the index.
-      ["UpdateItemCommand", 2],
-      ["PutItemCommand", 1],
-      ["SendMessageBatchCommand", 0],
-    ]);
-    expect(result).toMatchObject({
-      isWritten: true,
-      row: { ...one.delivery, place: expect.any(String), next_attempt_at: due.toISOString() },
-    });
-    expect(await placesOf(webhook)).toMatchObject([{ entry: result?.row?.place, due: due.toISOString() }]);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: due.toISOString(), wakes: 1 });
-    expect(messages).toEqual([work(75)]);
-  });
-
   test("costs three writes and no message when a look is planned before", async () => {
     await givenWaiting(webhook, { due: fromNow(5) });
     const [calls, messages] = [watchDynamo(), watchMessages()];
@@ -194,21 +168,6 @@ test.each([
 );
 
 describe("a delivery that is held", () => {
-  const disable = () => changeWebhook(webhook, { disabled_at: "2026-03-01T00:00:00Z" });
-
-  test("costs one write and one read, and no message", async () => {
-    await disable();
-    const delivery = newDelivery(webhook);
-    const [calls, messages] = [watchDynamo(), watchMessages()];
-    expect(await holdNew(delivery)).toBe(true);
-    expect(calls).toEqual([
-      { command: "PutItemCommand", units: 1 },
-      { command: "GetItemCommand", units: 1 },
-    ]);
-    expect(messages).toEqual([]);
-    expect(await rowOf(delivery)).toEqual({ ...delivery, status: "held", version: expect.any(String) });
-  });
-
   test("of a webhook that is deleted meanwhile stays held", async () => {
     const delivery = newDelivery(webhook);
     await webhooks.remove(webhook.project_id, webhook.id);

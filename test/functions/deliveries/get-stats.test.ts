@@ -33,20 +33,6 @@ const stats = async (query = "") => {
   return body.data;
 };
 
-test("the statistics of a webhook without deliveries are zero, null and complete", async () => {
-  const { buckets, ...totals } = await stats();
-  expect(buckets).toHaveLength(48);
-  expect(totals).toMatchObject({
-    window: "24h",
-    deliveries_read: 0,
-    complete: true,
-    covered_since: totals.since,
-    attempts: 0,
-    success_rate: null,
-    response_ms: null,
-  });
-});
-
 test("the statistics count the attempts of the window by their own time", async () => {
   const failed = { status_code: 503, error_code: "http_status", duration_ms: 80 } as const;
   await given(30 * HOUR, [attempt(30 * HOUR, failed), attempt(2 * HOUR)]);

@@ -35,34 +35,6 @@ const givenMany = (count: number, changesOf: (index: number) => Partial<Delivery
 const newestFirst = (rows: Delivery[]) => rows.map(({ id }) => id).reverse();
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
 
-test("the delivery list returns an empty array for a webhook without deliveries", async () => {
-  const { status, body, headers } = await scenario.api.get(path);
-  expect({ status, body, link: headers.get("link") }).toEqual({ status: 200, body: { data: [] }, link: null });
-});
-
-test("the delivery list returns the summary of each delivery, without payload, attempts and secret", async () => {
-  const attempts = [attemptOf({ error_code: "timeout" }), attemptOf({ number: 2, status_code: 200 })];
-  const row = await givenWaiting(scenario.webhook, { attempt_count: 2, attempts, test: true });
-  const { body } = await scenario.api.get(path);
-  expect(body).toEqual({
-    data: [
-      {
-        id: row.id,
-        webhook_id: scenario.webhook.id,
-        event: "deploy.started",
-        deployment_id: row.deployment_id,
-        status: "pending",
-        test: true,
-        created_at: row.created_at,
-        waiting_for: null,
-        next_attempt_at: row.next_attempt_at,
-        attempt_count: 2,
-        last_attempt: { at: startTime, duration_ms: 3, status_code: 200, error_code: null, hint: null },
-      },
-    ],
-  });
-});
-
 test("the lists of a webhook and of a project have the result of the last attempt, from one query and no other read", async () => {
   const refused = attemptOf({ error_code: "http_status", status_code: 401, response_excerpt: "no" });
   await givenDelivery(scenario.webhook);
@@ -80,11 +52,6 @@ test("the lists of a webhook and of a project have the result of the last attemp
     const last = { at: startTime, duration_ms: 3, status_code: 401, error_code: "http_status", hint };
     expect(body.data.map((each: { last_attempt: unknown }) => each.last_attempt)).toEqual([last, null]);
   }
-});
-
-test("the delivery list returns test false and next_attempt_at null for a finished delivery of an event", async () => {
-  await givenDelivery(scenario.webhook, { status: "succeeded", attempt_count: 1 });
-  expect((await scenario.api.get(path)).body.data).toMatchObject([{ test: false, next_attempt_at: null }]);
 });
 
 test("the delivery list and the detail say what each delivery waits for", async () => {

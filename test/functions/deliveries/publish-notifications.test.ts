@@ -21,12 +21,8 @@ import {
   takeDeliveryMessages,
   takeMessages,
 } from "../../support/deliveries.ts";
-import { eventually } from "../../support/eventually.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { type Mail, notifications, notificationsAbout, subscribeToTopic } from "../../support/notifications.ts";
-import { startReceiver } from "../../support/receiver.ts";
-import { newScenario } from "../../support/scenario.ts";
-import { startTestService } from "../../support/service.ts";
 
 const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
 const run = (context = enoughTime) => handler({}, context);
@@ -209,19 +205,6 @@ test("a webhook is not notified about itself, and not in another project", async
   await run();
   expect([await rowsOf(webhook), await rowsOf(foreign)]).toEqual([[], []]);
   expect(await takeMail()).toHaveLength(1);
-});
-
-test.each([
-  ["disabled", { disabled_at: "2026-01-01T00:00:00.000Z" }, "held"],
-  ["of a suspended project", { suspended_at: "2026-01-01T00:00:00.000Z" }, "held"],
-  ["failing", { failing_since: "2026-01-01T00:00:00.000Z" }, "pending"],
-])("a notification for a webhook that is %s is stored as its deliveries are", async (_, state, status) => {
-  const { webhook, others } = await givenProject(both);
-  const [other] = others as [Webhook];
-  await changeWebhook(other, state);
-  await disable(webhook);
-  await run();
-  expect(await rowsOf(other)).toMatchObject([{ status }]);
 });
 
 describe("after a crash", () => {
@@ -463,24 +446,4 @@ test("the pipeline cannot send an event about a webhook", async () => {
     { reason: expect.stringMatching(/^event must be/) },
   ]);
   expect(await rowsOf(other)).toEqual([]);
-});
-
-test("a webhook that its receiver disables with 410 is announced to another webhook of the project", async () => {
-  const service = await startTestService({ deliver: true });
-  const [failing, other] = [await startReceiver(), await startReceiver()];
-  failing.respondWith(410);
-  const { api, path, projectId, webhook } = await newScenario(service, { url: failing.url, events: ["deploy.failed"] });
-  await api.post(`/v1/projects/${projectId}/webhooks`, { url: other.url, events: ["webhook.disabled"] });
-  await changeWebhook({ project_id: projectId, id: webhook.id }, { created_at: "2026-01-01T00:00:00.000Z" });
-  await api.post(`${path}/test`, { event: "deploy.failed" });
-  await other.waitFor(1);
-  const [{ headers, body }] = other.received as [(typeof other.received)[0]];
-  expect(headers).toMatchObject({ "x-service-event": "webhook.disabled" });
-  expect(JSON.parse(body)).toMatchObject({ deployment_id: null, data: { webhook_id: webhook.id, reason: "gone" } });
-  await eventually(async () => expect((await api.get(path)).body.data.disabled_reason).toBe("gone"));
-  const feed = await api.get(`/v1/projects/${projectId}/events`);
-  expect(feed.body.data).toEqual([]);
-  expect(failing.received).toHaveLength(1);
-  await service.stop();
-  for (const receiver of [failing, other]) await receiver.close();
 });
