@@ -86,6 +86,15 @@ const responses: Record<string, unknown> = {
   "GET audit-events": audit,
 };
 
+const refused = { ...attempt, error_code: "http_status", status_code: 500, response_excerpt: "\u001b[2J out of disk" };
+const failure = {
+  status: "failed",
+  attempt_count: 3,
+  attempts: [attempt, failed, refused],
+  last_attempt: refused,
+  next_attempt_at: null,
+};
+
 const inProject = ["--project", projectId];
 const once = ["--idempotency-key", "run-1"];
 const onWebhook = [webhookId, ...inProject];
@@ -125,6 +134,7 @@ const rows: Record<string, Row> = {
   "a key is rolled": { args: ["keys", "roll", keyId, "--overlap", "1h"], showsSecret: true },
   "a key is deleted": { args: ["keys", "delete", keyId, "--yes"] },
   "a key is deleted, without a confirmation": { args: ["keys", "delete", keyId] },
+  "a key is rolled with an overlap without an end": { args: ["keys", "roll", keyId, "--overlap", "never"] },
   projects: { args: ["projects", "list"] },
   "no projects": { args: ["projects", "list"], responses: without("GET projects") },
   "a new service account": {
@@ -136,6 +146,9 @@ const rows: Record<string, Row> = {
     responses: without("GET service-accounts"),
   },
   "a service account is deleted": { args: ["service-accounts", "delete", account.id, "--yes", ...inProject] },
+  "a service account is deleted, without a confirmation": {
+    args: ["service-accounts", "delete", account.id, ...inProject],
+  },
   "a new key of a service account": {
     args: ["service-accounts", "create-key", account.id, "ci", "--permission", "audit:read", ...once, ...inProject],
     showsSecret: true,
@@ -151,6 +164,9 @@ const rows: Record<string, Row> = {
   "a key of a service account is deleted": {
     args: ["service-accounts", "delete-key", account.id, keyId, "--yes", ...inProject],
   },
+  "a key of a service account is deleted, without a confirmation": {
+    args: ["service-accounts", "delete-key", account.id, keyId, ...inProject],
+  },
   "a service account that does not exist": { args: ["service-accounts", "list-keys", "other", ...inProject] },
   "a new webhook": {
     args: [
@@ -163,6 +179,13 @@ const rows: Record<string, Row> = {
   "webhooks without names": { args: ["webhooks", "list", ...inProject], responses: { "GET webhooks": [webhook] } },
   "no webhooks": { args: ["webhooks", "list", ...inProject], responses: without("GET webhooks") },
   "a webhook": { args: ["webhooks", "show", ...onWebhook] },
+  "a webhook by the start of its id": {
+    args: ["webhooks", "show", webhookId.slice(0, 30).toUpperCase(), ...inProject],
+  },
+  "the only webhook of a project": {
+    args: ["webhooks", "update", "--enable", ...inProject],
+    responses: { "GET webhooks": [webhook] },
+  },
   "a webhook in every state at once": {
     args: ["webhooks", "show", ...onWebhook],
     responses: {
@@ -218,6 +241,7 @@ const rows: Record<string, Row> = {
   "a webhook is disabled": { args: ["webhooks", "update", "--disable", ...onWebhook] },
   "a webhook is not changed": { args: ["webhooks", "update", ...onWebhook] },
   "a webhook is deleted": { args: ["webhooks", "delete", webhookId, "--yes", ...inProject] },
+  "a webhook is deleted, without a confirmation": { args: ["webhooks", "delete", webhookId, ...inProject] },
   "a secret is rotated": { args: ["webhooks", "rotate", "--overlap", "1d", ...onWebhook], showsSecret: true },
   "a secret is rotated without an overlap": {
     args: ["webhooks", "rotate", "--overlap", "0", "--yes", ...onWebhook],
@@ -228,6 +252,17 @@ const rows: Record<string, Row> = {
   },
   "a test delivery": { args: ["webhooks", "test", "--event", "deploy.failed", ...onWebhook] },
   "a test delivery, without its outcome": { args: ["webhooks", "test", "--no-wait", ...onWebhook] },
+  "a test delivery that fails": {
+    args: ["webhooks", "test", ...onWebhook],
+    responses: { [`GET ${newest.id}`]: { ...tested, ...failure } },
+  },
+  "a test delivery of a webhook in shadow mode": {
+    args: ["webhooks", "test", ...onWebhook],
+    responses: {
+      [`GET ${webhookId}`]: { ...webhook, mode: "shadow" },
+      [`GET ${newest.id}`]: { ...tested, status: "shadowed", attempt_count: 0, attempts: [], last_attempt: null },
+    },
+  },
   "a filter is tried": { args: ["webhooks", "test-filter", ...onWebhook, "--filter", "environment=production"] },
   "a filter is tried without events": {
     args: ["webhooks", "test-filter", ...onWebhook, "--filter", "environment=production"],
@@ -285,6 +320,10 @@ const rows: Record<string, Row> = {
     },
   },
   "a delivery is sent again": { args: ["deliveries", "redeliver", newest.id, ...ofWebhook] },
+  "a delivery is sent again and fails": {
+    args: ["deliveries", "redeliver", newest.id, ...ofWebhook],
+    responses: { [`GET ${newest.id}`]: { ...delivered, ...failure } },
+  },
   "a delivery is sent again, without its outcome": {
     args: ["deliveries", "redeliver", newest.id, "--no-wait", ...ofWebhook],
   },
@@ -314,6 +353,9 @@ const rows: Record<string, Row> = {
   "trusted workflows": { args: ["workflows", "list", ...inProject] },
   "no trusted workflows": { args: ["workflows", "list", ...inProject], responses: without("GET trusted-workflows") },
   "a workflow is no longer trusted": { args: ["workflows", "untrust", workflowId, "--yes", ...inProject] },
+  "a workflow is no longer trusted, without a confirmation": {
+    args: ["workflows", "untrust", workflowId, ...inProject],
+  },
   "audit of the user": { args: ["audit"] },
   "audit of a project": { args: ["audit", "--limit", "5", ...inProject] },
   "nothing in the audit": { args: ["audit"], responses: without("GET audit-events") },
@@ -345,6 +387,7 @@ async function transcript({ args, responses: own = {}, showsSecret = false, isRe
     const body = await request.text();
     sent.push(`${request.method} ${pathname}${search}${once} ${body}`.trim());
     problems.push(...undocumentedRequest(request, body));
+    if (!/^svc\/\d+\.\d+\.\d+$/.test(request.headers.get("user-agent") ?? "")) problems.push("no user agent");
     const [, data] = all.find(([route]) => {
       const [method, end] = route.split(" ");
       return method === request.method && pathname.endsWith(`/${end}`);
