@@ -818,7 +818,11 @@ describe("the command line", () => {
   test.each<[string[], Record<string, string>, object]>([
     [["--url", `${url}/prod/`], { SMOKE_TOKEN: token }, { baseUrl: `${url}/prod`, token }],
     [[], { SMOKE_URL: url, SMOKE_TOKEN: `${token}\n` }, { baseUrl: url, token }],
-    [["--token", token], { SMOKE_URL: url, SMOKE_TOKEN: "other" }, { baseUrl: url, token }],
+    [
+      ["--token", token, "--url", url],
+      { SMOKE_URL: "https://other.example.com", SMOKE_TOKEN: "other" },
+      { baseUrl: url, token },
+    ],
     [["--receiver", `${url}/hook#x`], { SMOKE_URL: url, SMOKE_TOKEN: token }, { receiver: { url: `${url}/hook` } }],
     [["--listen"], { SMOKE_URL: "http://127.0.0.1:3000", SMOKE_TOKEN: token }, { receiver: "listen" }],
     [["--all"], { SMOKE_URL: url, SMOKE_TOKEN: token }, { baseUrl: url, requiresAll: true }],

@@ -165,6 +165,12 @@ test("the last attempt after less than five days without a success keeps the web
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
 
+test("410 to a test delivery disables the webhook", async () => {
+  receiver.respondWith(410);
+  await attempt({ ...delivery, test: true, trigger: "test" });
+  expect(await webhookNow()).toMatchObject({ disabled_reason: "gone" });
+});
+
 test("DISABLE_AFTER_SECONDS is the time without a success after which a webhook is disabled", async () => {
   process.env.RETRY_SCHEDULE = "60";
   process.env.DISABLE_AFTER_SECONDS = "15";

@@ -262,6 +262,18 @@ describe("a webhook", () => {
     expect(await rowsOf(old)).toHaveLength(3);
     expect(await rowsOf(young)).toHaveLength(1);
   });
+
+  test("that is disabled gets a held delivery, and no message", async () => {
+    const webhook = await oldWebhook();
+    await receive([eventOf(webhook.project_id)]);
+    await purge();
+    await changeWebhook(webhook, { disabled_at: ago(1_000), disabled_reason: "manual" });
+    withoutDelays();
+    expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 1 }));
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "held" }]);
+    expect(await takeDeliveryMessages()).toEqual([]);
+    expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 0 }));
+  });
 });
 
 describe("since", () => {
