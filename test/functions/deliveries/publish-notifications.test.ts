@@ -207,6 +207,19 @@ test("a webhook is not notified about itself, and not in another project", async
   expect(await takeMail()).toHaveLength(1);
 });
 
+test.each([
+  ["disabled", { disabled_at: "2026-01-01T00:00:00.000Z" }, "held"],
+  ["of a suspended project", { suspended_at: "2026-01-01T00:00:00.000Z" }, "held"],
+  ["failing", { failing_since: "2026-01-01T00:00:00.000Z" }, "pending"],
+])("a notification for a webhook that is %s is stored as its deliveries are", async (_, state, status) => {
+  const { webhook, others } = await givenProject(both);
+  const [other] = others as [Webhook];
+  await changeWebhook(other, state);
+  await disable(webhook);
+  await run();
+  expect(await rowsOf(other)).toMatchObject([{ status }]);
+});
+
 describe("after a crash", () => {
   test.each<[string, () => void]>([
     ["the rows of the deliveries are written", () => interceptSns(() => Promise.reject(new Error("killed")))],
