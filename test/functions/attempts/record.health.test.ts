@@ -7,7 +7,6 @@ import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { attempt, carry } from "../../support/attempts.ts";
 import {
   changeWebhook,
-  givenDelivery,
   givenWaiting,
   givenWebhook,
   newDelivery,
@@ -62,48 +61,6 @@ test("a webhook without a success for five days is disabled while its deliveries
 describe("health", () => {
   const healthNow = async () =>
     readHealth((await webhookNow()) ?? webhook, new Date(), new MeteredReads(webhook.project_id, new Date()));
-  const attemptsNow = async () => (await rowOf(delivery)).attempts?.map(({ at }) => at) ?? [];
-
-  test("is failing from the first failed attempt on, with the error of the latest", async () => {
-    receiver.respondWith(500);
-    await attempt(delivery);
-    const [since] = await attemptsNow();
-    expect(await healthNow()).toMatchObject({ state: "failing", since, last_success_at: null, next_probe_at: null });
-    receiver.respondWith(401);
-    await attempt(delivery);
-    expect(await healthNow()).toMatchObject({
-      state: "failing",
-      since,
-      last_error: { error_code: "http_status", hint: expect.stringContaining("401") },
-    });
-  });
-
-  test("of a webhook that fails finds the success before, behind deliveries that wait", async () => {
-    await attempt(delivery);
-    const [last_success_at] = await attemptsNow();
-    const failing_since = new Date(Date.now() + 1_000).toISOString();
-    await changeWebhook(webhook, { failing_since });
-    const later = Array.from({ length: 20 }, (_, index) =>
-      givenDelivery(webhook, { at: new Date(Date.parse(failing_since) + 1_000 * (index + 1)) }),
-    );
-    await Promise.all(later);
-    expect(await healthNow()).toMatchObject({ state: "failing", last_success_at });
-    await changeWebhook(webhook, { disabled_at: failing_since, disabled_reason: "manual" });
-    expect(await healthNow()).toMatchObject({ state: "disabled", since: failing_since, last_success_at });
-  });
-
-  test("of a receiver that returned 410 is disabled, with that error", async () => {
-    receiver.respondWith(500);
-    await attempt(delivery);
-    receiver.respondWith(410);
-    await attempt(delivery);
-    const { disabled_at } = (await webhookNow()) ?? {};
-    expect(await healthNow()).toMatchObject({
-      state: "disabled",
-      since: disabled_at,
-      last_error: { error_code: "http_status", hint: expect.stringContaining("410") },
-    });
-  });
 
   test("does not change with a failed test delivery", async () => {
     receiver.respondWith(500);

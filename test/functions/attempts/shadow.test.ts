@@ -1,4 +1,3 @@
-import { Webhook as Verifier } from "standardwebhooks";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -7,20 +6,16 @@ import { beforeRecords, carry, requestAgain, visitLine } from "../../support/att
 import { restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
-  eventOf,
   givenWaiting,
   givenWebhook,
   newDelivery,
   placesOf,
   prepareDeliveries,
-  publish,
   rowOf,
   takeMessages,
   wakeUpOf,
 } from "../../support/deliveries.ts";
-import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
 
 /* Shadow mode: a delivery is signed and logged, and not sent. */
 
@@ -120,56 +115,5 @@ describe("a delivery to a webhook in shadow mode", () => {
     const first = await rowOf(delivery);
     await carry(delivery);
     expect(await rowOf(delivery)).toEqual(first);
-  });
-});
-
-describe("from the events queue", () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService({ deliver: true });
-  });
-  afterAll(() => service.stop());
-
-  test("nothing is sent in shadow mode, everything after one PATCH, and what was shadowed stays in the log", async () => {
-    const live = await startReceiver();
-    const { api, userId } = service.user();
-    const projectId = await service.project(userId);
-    const path = `/v1/projects/${projectId}/webhooks`;
-    const events = ["deploy.started"];
-    const { body } = await api.post(path, { url: live.url, events, mode: "shadow" });
-    const { id, secret } = body.data;
-    expect(body.data.mode).toBe("shadow");
-    const listed = async (status: string) =>
-      (await api.get(`${path}/${id}/deliveries?status=${status}`)).body.data as { id: string; event: string }[];
-
-    await publish(eventOf(projectId));
-    expect((await api.post(`${path}/${id}/test`, {})).status).toBe(202);
-    const shadowed = await eventually(async () => {
-      const found = await listed("shadowed");
-      expect(found).toHaveLength(2);
-      return found;
-    });
-    for (const each of shadowed) {
-      const { payload, shadow, attempts } = (await api.get(`${path}/${id}/deliveries/${each.id}`)).body.data;
-      expect(attempts).toEqual([]);
-      expect(new Verifier(secret).verify(JSON.stringify(payload), shadow.headers)).toEqual(payload);
-    }
-    expect((await api.get(`${path}/${id}/stats`)).body.data).toMatchObject({ attempts: 0, success_rate: null });
-
-    const { body: patched } = await api.patch(`${path}/${id}`, { mode: "live" });
-    expect(patched.data).not.toHaveProperty("mode");
-    await publish(eventOf(projectId));
-    await live.waitFor(1);
-    const [sent] = await eventually(async () => {
-      const found = await listed("succeeded");
-      expect(found).toHaveLength(1);
-      return found;
-    });
-    expect((await api.get(`${path}/${id}/deliveries/${sent?.id}`)).body.data).not.toHaveProperty("shadow");
-    const since = new Date(Date.now() - 3_600_000).toISOString();
-    expect((await api.post(`${path}/${id}/recover`, { since })).body.data).toMatchObject({ count: 0, complete: true });
-    expect(live.received.map(({ headers }) => headers["webhook-id"])).toEqual([sent?.id]);
-    expect(await listed("shadowed")).toHaveLength(2);
-    await live.close();
   });
 });

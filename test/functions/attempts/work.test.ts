@@ -1,13 +1,11 @@
 import type http from "node:http";
 import { jest } from "@jest/globals";
-import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import { work } from "../../../functions/attempts/work.ts";
 import { lease, placeOf, putPlace, wake } from "../../../functions/deliveries/backlog-store.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery, Trigger } from "../../../functions/deliveries/delivery.ts";
-import { cancelled, requested } from "../../../functions/deliveries/delivery-transitions.ts";
+import { requested } from "../../../functions/deliveries/delivery-transitions.ts";
 import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
-import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
@@ -431,29 +429,6 @@ describe("while the circuit is open", () => {
     await visitLine(webhook);
     await visitLine(webhook);
     expect(await statusesNow(line)).toEqual(Array(line.length).fill("succeeded"));
-  });
-
-  test("the webhook is probing, with the error of the latest probe, and failing when nothing waits", async () => {
-    const healthNow = async () =>
-      readHealth(await webhookNow(), new Date(), new MeteredReads(webhook.project_id, new Date()));
-    const since = iso(-600);
-    expect(await healthNow()).toMatchObject({ state: "probing", since, next_probe_at: iso(0), last_error: null });
-    for (const code of [503, 401]) {
-      receiver.respondWith(code);
-      await visitLine(webhook);
-      expect(await healthNow()).toMatchObject({
-        state: "probing",
-        since,
-        last_success_at: null,
-        next_probe_at: (await webhookNow()).probe_at,
-        last_error: { hint: expect.stringContaining(String(code)) },
-      });
-      clock.advance(300);
-    }
-    for (const row of line) await change(await rowOf(row), cancelled);
-    await visitLine(webhook);
-    await expectEmpty();
-    expect(await healthNow()).toMatchObject({ state: "failing", next_probe_at: null });
   });
 });
 

@@ -1,47 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { type Attempt, createDelivery, isOnRequest, withAttempt } from "../../../functions/deliveries/delivery.ts";
-import { deliveryIdOf } from "../../../functions/deployments/deployment-event.ts";
-import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
-import type { Webhook } from "../../../functions/webhooks/webhook.ts";
-import { eventOf } from "../../support/deliveries.ts";
-
-const now = new Date("2026-01-02T03:04:05.678Z");
-const webhook: Webhook = {
-  id: randomUUID(),
-  project_id: randomUUID(),
-  url: "https://example.com/",
-  events: ["deploy.started"],
-  created_at: "2026-01-01T00:00:00.000Z",
-};
-
-function newEvent() {
-  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id)));
-  if (!message.ok) throw new Error(message.reason);
-  return message.event;
-}
-
-test("a new delivery is pending, has no plan and no place, and is kept for 30 days", () => {
-  const event = newEvent();
-  const receivedAt = new Date("2026-01-02T03:04:04.000Z");
-  const created = {
-    webhook_id: webhook.id,
-    id: deliveryIdOf(event, webhook.id),
-    project_id: webhook.project_id,
-    event: "deploy.started",
-    deployment_id: event.deployment_id,
-    body: event.body,
-    status: "pending",
-    created_at: "2026-01-02T03:04:05.678Z",
-    attempt_count: 0,
-    expires_at: Date.parse("2026-02-01T03:04:05Z") / 1000,
-  };
-  expect(createDelivery(event, webhook, now, receivedAt)).toEqual({
-    ...created,
-    event_received_at: "2026-01-02T03:04:04.000Z",
-  });
-  // Without a time of receipt it is a test delivery.
-  expect(createDelivery(event, webhook, now)).toEqual({ ...created, test: true, trigger: "test" });
-});
+import { type Attempt, isOnRequest, withAttempt } from "../../../functions/deliveries/delivery.ts";
 
 test("users wait for redeliveries and test deliveries, not for recoveries and retries", () => {
   const triggers = ["redeliver", "test", "recover", "schedule"] as const;

@@ -26,6 +26,12 @@ test("the delivery detail has no attempts before the first one", async () => {
   expect(await shown(await givenWaiting(scenario.webhook))).toMatchObject({ attempts: [], last_attempt: null });
 });
 
+test("the delivery detail of a shadowed delivery has what would have been sent", async () => {
+  const shadow = { at: "2026-03-01T00:00:00.000Z", headers: { "webhook-id": "d" } };
+  const delivery = await givenDelivery(scenario.webhook, { status: "shadowed", shadow });
+  expect(await shown(delivery)).toMatchObject({ status: "shadowed", shadow });
+});
+
 test("the delivery detail returns the payload unchanged, including numbers beyond double precision", async () => {
   const data = '{"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0,"text":"größer \\u2028"}';
   const body = `{"event":"deploy.started","data":${data}}`;

@@ -71,37 +71,16 @@ function connect(host: string, { allowed = [] as string[], protocol = "http:" } 
 }
 
 describe("a literal address", () => {
-  test.each([
-    "127.0.0.1",
-    "127.0.0.2",
-    "0.0.0.0",
-    "10.1.2.3",
-    "100.64.0.1",
-    "169.254.169.254",
-    "172.16.0.1",
-    "192.168.1.1",
-    "192.0.2.1",
-    "224.0.0.1",
-    "255.255.255.255",
-    "[::1]",
-    "[::]",
-    "[::ffff:127.0.0.1]",
-    "[::127.0.0.1]",
-    "[64:ff9b::7f00:1]",
-    "[2002:7f00:1::]",
-    "[2001::1]",
-    "[fc00::1]",
-    "[fd00:ec2::254]",
-    "[fe80::1]",
-    "[ff02::1]",
-    "[2001:db8::1]",
-    "[3fff::1]",
-  ])("%s is blocked over https and http", async (hostname) => {
-    expect(await connect(hostname, { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
-    expect(await connect(hostname)).toBe("ADDRESS_BLOCKED");
-    expect(seenBy).toEqual([]);
-    expect(lookups).toEqual([]);
-  });
+  // receiver-address.test.ts has all of them.
+  test.each(["127.0.0.1", "169.254.169.254", "[::1]", "[::ffff:127.0.0.1]", "[fd00:ec2::254]"])(
+    "%s is blocked over https and http",
+    async (hostname) => {
+      expect(await connect(hostname, { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
+      expect(await connect(hostname)).toBe("ADDRESS_BLOCKED");
+      expect(seenBy).toEqual([]);
+      expect(lookups).toEqual([]);
+    },
+  );
 
   test.each(["93.184.215.14", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]"])(
     "%s, a public address, is blocked over http",

@@ -1,6 +1,4 @@
 import { metrics } from "../../../functions/manifest/metrics.ts";
-import { queues } from "../../../functions/manifest/queues.ts";
-import { tables } from "../../../functions/manifest/tables.ts";
 import { notLogged } from "../../support/log-queries.ts";
 import { dev, type Json, only, SynthesizedStack } from "../synthesized.ts";
 import { isRollback } from "./alarm-summary.ts";
@@ -25,7 +23,6 @@ function widgetsOf(stack: SynthesizedStack): Widget[] {
 const widgets = widgetsOf(dev);
 const titled = (title: string) => only(widgets.filter(({ properties }) => properties.title === title)).properties;
 const everything = JSON.stringify(widgets);
-const idOf = (id: string) => expect.stringContaining(id);
 
 test("the dashboard begins with a guide and the state of every alarm", () => {
   const [guide, alarms] = widgets;
@@ -63,15 +60,6 @@ test("the dashboard shows a metric with its own dimension as one line per value"
   expect(search("Rejected credentials by reason")).toBe(
     `SEARCH('{DeploymentWebhooks,stage,reason} MetricName="RejectedCredentials" stage="dev"', 'Sum', 60)`,
   );
-});
-
-test("the dashboard shows every queue, its dead letters and every table", () => {
-  expect(titled("Oldest message").metrics).toHaveLength(Object.keys(queues).length + 2);
-  expect(titled("Dead letters").metrics.length).toBeGreaterThan(Object.keys(queues).length);
-  for (const title of ["Read units", "Write units"]) {
-    expect(titled(title).metrics).toHaveLength(Object.keys(tables).length);
-  }
-  expect(titled("Oldest message").metrics[0]).toEqual(expect.arrayContaining(["QueueName", idOf("QueuesEvents")]));
 });
 
 test("every graph begins at zero, so that small changes do not look like outages, and parts of a whole are stacked", () => {
