@@ -196,6 +196,7 @@ describe("trace", () => {
     const lineOf = (path: string, text: string) =>
       readFileSync(join(projectRoot, path), "utf8").split(text)[0]?.split("\n").length;
     const { status, stdout } = trace(logLine.stdout, file);
+    expect(stdout).not.toContain("../");
     const env = "functions/platform/env.ts";
     const places = [...stdout.matchAll(/^ {4}at .*(functions\/platform\/env\.ts:\d+)/gm)].map(([, place]) => place);
     expect({ status, places }).toEqual({

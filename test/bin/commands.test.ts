@@ -115,6 +115,10 @@ test("project suspend holds the events of a project, and resume ends that and na
   expect(resumed.stdout).toContain(`recover --project ${id} --webhook ${body.data.id} --since <time> --status held`);
   expect((await call(token, `${path}/test`, {})).status).toBe(202);
   expect((await commandHere("project", ["resume", "--id", id], settings)).stdout).toBe("was not suspended\n");
+  const empty = (await commandHere("project", ["--user", user, "--name", "Empty"], settings)).stdout.trim();
+  await commandHere("project", ["suspend", "--id", empty], settings);
+  const withoutWebhooks = await commandHere("project", ["resume", "--id", empty], settings);
+  expect(withoutWebhooks.stdout).toMatch(/^was suspended since \S+Z\n$/);
 });
 
 test("keys revoke-all deletes the keys of a user", async () => {
@@ -224,6 +228,8 @@ test("commands use the engines of their settings, whether or not a service is ru
   for (const [file, args] of [event, project]) {
     expect(await commandHere(file, [...args], { DATA_DIR: freshDataDir(), ...engines })).toMatchObject({ code: 0 });
   }
+  const otherTable = { ...settings, PROJECTS_TABLE: "another" };
+  await expect(commandHere(project[0], [...project[1]], otherTable)).rejects.toThrow("resource not found");
   const unreachable = "http://127.0.0.1:9";
   const failures: [setting: string, name: string, args: readonly string[]][] = [
     ["AWS_ENDPOINT_URL_SQS", ...event],

@@ -17,7 +17,8 @@ import { send } from "../support/service.ts";
 
 const JWT_SECRET = randomBytes(32).toString("hex");
 const IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"}]';
-const settings = { DATA_DIR: freshDataDir(), JWT_SECRET, IMPORTED_KEYS };
+const DATA_DIR = freshDataDir();
+const settings = { DATA_DIR, JWT_SECRET, IMPORTED_KEYS };
 const scratch = mkdtempSync(join(tmpdir(), "import-"));
 let local: LocalRun;
 beforeAll(async () => {
@@ -250,7 +251,8 @@ test("a stage is found by the outputs of its stack, a local run by its address, 
   expect(requests.at(-1)).toMatch(
     /^POST \/2015-03-31\/functions\/import-1A2B\/invocations \{"keys":\[.*"dry_run":false\}$/,
   );
-  const local = { ...settings, DATA_DIR: freshDataDir() };
+  // The address is used instead of that of the running service.
+  const local = { ...settings, DATA_DIR };
   expect(await commandHere("import", args.slice(0, 2), local)).toMatchObject({ code: 0 });
   expect(requests.at(-1)).toContain("/functions/api-keys-import/");
   const gone = { ...local, AWS_ENDPOINT_URL_LAMBDA: "http://127.0.0.1:9" };

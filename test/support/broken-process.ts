@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Returns the ids of the processes that this process has started and that still run. */
-export const childProcesses = (): string[] =>
-  spawnSync("pgrep", ["-P", String(process.pid)], { encoding: "utf8" })
+/** Returns the ids of the processes that a process, by default this one, has started and that still run. */
+export const childProcesses = (parent = process.pid): string[] =>
+  spawnSync("pgrep", ["-P", String(parent)], { encoding: "utf8" })
     .stdout.split("\n")
+    .filter(Boolean)
     .sort();
 
 /**

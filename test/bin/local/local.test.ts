@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { GetQueueAttributesCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { readSettings } from "../../../bin/local/settings.ts";
+import { childProcesses } from "../../support/broken-process.ts";
 import { commandHere } from "../../support/command-here.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -139,6 +140,7 @@ describe("a running service", () => {
     run.process.kill("SIGINT");
     expect(await run.end("SIGINT")).toBe(0);
     await eventually(() => expect(stderr).toMatch(/\nStopped\.\n$/));
+    expect(readdirSync(settings.DATA_DIR)).not.toContain("running.json");
   });
 });
 
@@ -226,6 +228,17 @@ describe("a service that is killed with kill -9 while a delivery is in flight an
       stdout: "",
       stderr: expect.stringContaining("This run allows no receivers on this machine"),
     });
+  });
+
+  test("beside it, one whose engine ends exits with 1 and prints how to start again", async () => {
+    let stderr = "";
+    strict.process.stderr?.on("data", (text) => {
+      stderr += text;
+    });
+    const ended = once(strict.process, "close");
+    for (const pid of childProcesses(strict.process.pid)) process.kill(Number(pid));
+    expect(await ended).toEqual([1, null]);
+    expect(stderr).toMatch(/^An embedded engine has ended, .* No data is lost\. Start again: DATA_DIR=.* npm start\n$/);
   });
 });
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { SendMessageBatchCommand } from "@aws-sdk/client-sqs";
 import type { SQSEvent } from "aws-lambda";
+import { type Engine, startSqs } from "../../../bin/local/engines.ts";
 import type { LambdaHandler } from "../../../bin/local/lambda.ts";
 import { createTables } from "../../../bin/local/resources.ts";
 import { startService } from "../../../bin/local/service.ts";
@@ -23,13 +24,17 @@ const webhooks = endings.map((ending) => ({
   id: randomUUID().slice(0, -8) + ending.toString(16).padStart(8, "0"),
 }));
 const batchSizes: number[] = [];
+let givenSns: Engine;
 
 beforeAll(async () => {
   Object.assign(process.env, await createTables(dynamo()));
   const leased = webhooks.map((webhook) => wake(webhook, now).then(() => lease(webhook, "killed", now, until)));
   expect(await Promise.all(leased)).not.toContain(undefined);
   const { AWS_ENDPOINT_URL_DYNAMODB = "" } = process.env;
-  const settings = { DATA_DIR: freshDataDir(), DELIVERY_BATCH_SIZE: "10", AWS_ENDPOINT_URL_DYNAMODB };
+  givenSns = await startSqs(0, undefined, () => {});
+  closeAfterFile(() => givenSns.stop());
+  const engines = { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_SNS: givenSns.endpoint };
+  const settings = { DATA_DIR: freshDataDir(), DELIVERY_BATCH_SIZE: "10", ...engines };
   const send: LambdaHandler = async (event) => void batchSizes.push((event as SQSEvent).Records.length);
   const load = async (file: string) => (file === "attempts/send" ? send : async () => {});
   const service = await startService(readSettings(environment(settings)), { load });
@@ -47,4 +52,8 @@ test("gives the sender as many deliveries at once as DELIVERY_BATCH_SIZE allows"
     await sqs().send(new SendMessageBatchCommand({ QueueUrl: queueUrl("deliveries"), Entries }));
     expect(Math.max(...batchSizes)).toBeGreaterThan(1);
   });
+});
+
+test("publishes notifications to the engine of AWS_ENDPOINT_URL_SNS, if it is set", () => {
+  expect(process.env.AWS_ENDPOINT_URL_SNS).toBe(givenSns.endpoint);
 });
