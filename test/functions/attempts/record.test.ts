@@ -77,7 +77,10 @@ describe.each([carried, waiting])("an attempt on the $road road that could not b
     const looksAt = Date.parse((await wakeUpOf(webhook))?.due ?? "");
     if (road === waiting) expect(looksAt).toBeGreaterThanOrEqual(before + 60_000);
     expect(await placesOf(webhook)).toHaveLength(road === waiting ? 1 : 0);
+    const lines = watchLog();
     await recordLater(message);
+    const ids = { project_id: delivery.project_id, webhook_id: webhook.id, delivery_id: delivery.id };
+    expect(lines).toContainEqual(expect.objectContaining({ message: "attempt recorded later", ...ids }));
     expect(receiver.received).toHaveLength(1);
     expect(await rowOf(delivery)).toMatchObject({
       status: "succeeded",

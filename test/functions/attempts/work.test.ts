@@ -1,4 +1,5 @@
 import type http from "node:http";
+import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { work } from "../../../functions/attempts/work.ts";
 import { lease, placeOf, putPlace, wake } from "../../../functions/deliveries/backlog-store.ts";
@@ -6,6 +7,8 @@ import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery, Trigger } from "../../../functions/deliveries/delivery.ts";
 import { requested } from "../../../functions/deliveries/delivery-transitions.ts";
 import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
@@ -502,6 +505,19 @@ describe("a webhook that has changed", () => {
     await visitLine(webhook);
     expect(await rowOf(row)).toMatchObject({ status: "succeeded" });
     await expectEmpty();
+  });
+
+  test("is disabled, and a row that expires before it is held causes no error", async () => {
+    await changeWebhook(webhook, disabled);
+    const { webhook_id, id } = await givenWaiting(webhook);
+    const lines = watchLog();
+    interceptDynamo(async (call, send) => {
+      const Key = { webhook_id, id };
+      if (isHold(call)) await dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key }));
+      return send();
+    });
+    await visitLine(webhook);
+    expect(lines.filter(({ level }) => level === "error")).toEqual([]);
   });
 
   test("410 holds all that waits behind it at once", async () => {
