@@ -67,9 +67,14 @@ test("the error is that of a delivery whose event has the time of the first fail
   expect(await healthNow()).toMatchObject({ last_error: { error_code: "timeout" } });
 });
 
-test("the last success of a webhook that was suspended, and then disabled, is found behind what is held since", async () => {
+test.each([
+  ["suspended, and then disabled", { suspended_at: minutes(-10), disabled_at: minutes(-5) }],
+  ["disabled, and then suspended", { suspended_at: minutes(-5), disabled_at: minutes(-10) }],
+  ["disabled", { disabled_at: minutes(-10) }],
+  ["suspended", { suspended_at: minutes(-10) }],
+])("the last success of a webhook that was %s is found behind what is held since", async (_, state) => {
   const success = { number: 1, at: minutes(-20), duration_ms: 3, trigger: "schedule" } as const;
-  await given({ suspended_at: minutes(-10), disabled_at: minutes(-5) });
+  await given(state);
   await givenDelivery(webhook, { at: new Date(success.at), status: "succeeded", attempts: [success] });
   for (const age of [8, 7, 6]) await givenDelivery(webhook, { at: new Date(minutes(-age)), status: "held" });
   expect(await healthNow()).toMatchObject({ state: "disabled", last_success_at: success.at });
