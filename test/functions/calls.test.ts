@@ -24,6 +24,8 @@ const project = `/v1/projects/${projectId}`;
 let calls: string[] = [];
 /** What the steps have called: the files of functions, and the endpoints as "GET /v1/projects". */
 const called = new Set<string>();
+/** The steps whose request was rejected. */
+const rejected: string[] = [];
 /** Messages to the senders. */
 const queued: { kind: string }[] = [];
 let tablePrefix: string;
@@ -143,6 +145,7 @@ function step(title: string, act: () => Promise<unknown>): void {
     const result = await act();
     const isResponse = typeof result === "object" && result !== null && "status" in result && "headers" in result;
     const { status, body } = (isResponse ? result : {}) as Response;
+    if (status >= 400) rejected.push(title);
     const returned = isResponse ? `${status} ${jsonOf(body) ?? ""}` : jsonOf(result);
     expect(withNames([`returns ${returned}`, ...calls, ""].join("\n"))).toMatchSnapshot();
   });
@@ -280,8 +283,8 @@ describe("webhooks", () => {
     "one gets another URL, name and events",
     change({ url: "https://example.com/2", name: "Talk", events: ["deploy.started"] }),
   );
-  step("one gets a filter, and no name", change({ filter: { branch: "main" }, name: null }));
-  step("one is in shadow mode", change({ mode: "shadow" }));
+  step("one gets a filter, and no name", change({ filter: { branch: ["main"] }, name: null }));
+  step("one is in shadow mode", change({ mode: "shadow", name: "Chat" }));
   step("one is disabled", change({ enabled: false }));
   step("one is enabled", change({ enabled: true, filter: null, mode: "live" }));
   step("the secret of one is rotated", () => ann().post(`${webhookPath()}/rotate-secret`, { overlap_seconds: 60 }));
@@ -414,6 +417,10 @@ describe("deliveries", () => {
   step("an event of a deleted webhook has no delivery", () =>
     call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started"))),
   );
+});
+
+test("only one step is rejected", () => {
+  expect(rejected).toEqual(["one that was deleted is not found"]);
 });
 
 // Each request calls the authorizer.

@@ -138,6 +138,14 @@ test("a row with the URL of a webhook, and another secret or other events, is re
   expect(await findSecrets(before[0].id)).toMatchObject({ current: secret, previous: [] });
 });
 
+test("a row that differs from two webhooks with its URL is refused for the older one", async () => {
+  await importAll([row()]);
+  await api.post(path, { url, events: ["deploy.failed"] });
+  const [{ id }] = await listed();
+  const refusal = `secret must be the same as in the webhook ${id}, which has this URL`;
+  expect(await importAll([row({ secret: "another secret of 16 bytes" })])).toEqual(result(0, 0, [0, refusal]));
+});
+
 test.each([true, false])("refuses rows with the reason, and imports the others, in a dry run: %s", async (dry_run) => {
   const suspended = await service.project(service.user().userId);
   await invoke(
