@@ -76,6 +76,12 @@ describe("the function", () => {
     expect(await marksOf()).toEqual([undefined, undefined]);
   });
 
+  test("ending removes a mark that one webhook alone has", async () => {
+    await changeWebhook(scenario.webhook, { suspended_at: "2026-03-01T12:00:00.000Z" });
+    await resume();
+    expect(await marksOf()).toEqual([undefined, undefined]);
+  });
+
   test("ending what never began answers null, and leaves no item for an unknown project", async () => {
     const project_id = randomUUID();
     const result = await resume(project_id);
