@@ -54,6 +54,13 @@ export async function* pagesOf<Item>(
   for await (const { Items = [] } of paginateQuery({ client: dynamo() }, query)) yield Items as Item[];
 }
 
+/** Returns the items of a partition, whatever their number. */
+export async function readAllItems<Item>(table: TableKey, key: Part): Promise<Item[]> {
+  const items: Item[] = [];
+  for await (const page of pagesOf<Item>(table, key)) items.push(...page);
+  return items;
+}
+
 /** Updates an item. @returns false when the condition of the change was not true */
 export async function updateIf(
   key: ItemKey,

@@ -1,7 +1,7 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import type { MemberRef, MemberState } from "../access/membership.ts";
 import { dynamo } from "../platform/aws.ts";
-import { joined, pagesOf, readItem, readItems, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
+import { joined, readAllItems, readItem, readItems, readMany, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { changing, when } from "../platform/expression.ts";
@@ -68,10 +68,10 @@ export async function whileAlone<Result>(
   }
 }
 
-/** Returns the ranges of the snapshots later than a version that were applied. */
+/** Returns the ranges of the snapshots later than a version that were applied: with one for each project, more than a page. */
 export const appliedAfter = (version: string): Promise<ProjectRange[]> =>
   // `$` follows the `#` of an entry.
-  readItems("memberVersions", when`#shard = ${APPLIED} AND #member > ${`${version}$`}`);
+  readAllItems("memberVersions", when`#shard = ${APPLIED} AND #member > ${`${version}$`}`);
 
 /** Shards read at once: each has pages of up to 1 MB in memory, and a cold start sends as many requests before its first response. */
 const PARALLEL_SHARDS = 2;
@@ -80,12 +80,9 @@ const PARALLEL_SHARDS = 2;
 export async function versionsIn({ after, until }: ProjectRange): Promise<Map<string, MemberVersion>> {
   // `$` follows the `#` of a name.
   const [first, last] = [after === undefined ? "0" : `${after}$`, until === undefined ? "g" : `${until}$`];
-  const found = await inParallel(shards, PARALLEL_SHARDS, async (shard) => {
-    const key = when`#shard = ${shard} AND #member BETWEEN ${first} AND ${last}`;
-    const versions: MemberVersion[] = [];
-    for await (const page of pagesOf<MemberVersion>("memberVersions", key)) versions.push(...page);
-    return versions;
-  });
+  const found = await inParallel(shards, PARALLEL_SHARDS, (shard) =>
+    readAllItems<MemberVersion>("memberVersions", when`#shard = ${shard} AND #member BETWEEN ${first} AND ${last}`),
+  );
   return new Map(found.flat().map((each) => [each.member, each]));
 }
 

@@ -192,7 +192,13 @@ describe("the order of changes", () => {
     const [first, second = ""] = ids;
     const [kept, added, other] = [memberOf(first), memberOf(first), memberOf(second)];
     await sync([kept, memberOf(second)], { ...range, version: secondsAgo(60), force: true });
+    await sync([], { ...givenProjects(1).range, version: secondsAgo(35) });
     await sync([kept], { ...range, until: first, version: secondsAgo(30) });
+    // As if each page of those that were applied had one.
+    interceptDynamo(({ input }, send) => {
+      const isOfApplied = JSON.stringify(input).includes('"applied-');
+      return send({ ...input, ...(isOfApplied && "KeyConditionExpression" in input && { Limit: 1 }) });
+    });
     const late = { ...range, version: secondsAgo(40), force: true };
     expect(await sync([added, other], late)).toEqual({ added: 1, changed: 0, removed: 1, unchanged: 1, applied: true });
     expect(await sync([kept, other], range)).toEqual({ ...none, unchanged: 2, applied: true });
