@@ -1,16 +1,5 @@
 import { jest } from "@jest/globals";
-import {
-  browser,
-  click,
-  count,
-  elapse,
-  enter,
-  open,
-  shows,
-  textOf,
-  textsOf,
-  until,
-} from "../../support/browser-page.ts";
+import { browser, click, count, elapse, open, shows, textOf, textsOf, until } from "../../support/browser-page.ts";
 import {
   at,
   close,
@@ -36,16 +25,6 @@ import {
 
 useConsole();
 
-test.each([
-  ["in a local run shows the command that prints a link", "npm run --silent console"],
-  ["elsewhere shows no command", undefined],
-])("the sign-in page %s", async (_, signInCommand) => {
-  browser.stored.clear();
-  show({ signInCommand });
-  await shows("JWT or API key");
-  expect(textOf().includes("npm run")).toBe(signInCommand !== undefined);
-});
-
 test("the subject of a token is read from base64url", async () => {
   const { sessionOf } = await source("session.ts");
   const sub = "ü?>ÿ".repeat(3);
@@ -66,26 +45,6 @@ test.each([
   Object.assign(globalThis, { history: { replaceState } });
   browser.location.hash = address;
   expect([takeTokenFromAddress(), replaceState.mock.calls.length]).toEqual([token, count]);
-});
-
-test("signing in ends the message of the session before, and is sent once", async () => {
-  const isAccepted = Promise.withResolvers<void>();
-  respond(`GET ${webhookId}`, () => failure(401, "invalid_api_key", "The API key is not valid."));
-  await start();
-  await shows("Your session has ended");
-  await open("#/projects");
-  sent.length = 0;
-  respond("GET v1/projects", async () => {
-    await isAccepted.promise;
-    return json([]);
-  });
-  await enter("JWT or API key", "svc_1");
-  for (const name of ["Sign in", "Sign in"]) await click(name);
-  expect([sent.length, browser.stored.has("credential")]).toEqual([1, false]);
-  isAccepted.resolve();
-  await click("Sign out");
-  await shows("JWT or API key");
-  expect(textOf()).not.toContain("Your session has ended");
 });
 
 test("signing out forgets the signing secrets that were shown, and the rotations", async () => {
@@ -292,22 +251,5 @@ describe("requests of a screen", () => {
     sent.length = 0;
     await elapse(60_000);
     expect(new Set(sent.map(({ path }) => path))).toEqual(new Set(["/v1/api-keys", "/v1/projects"]));
-  });
-
-  test("a hidden tab sends none, and loads when it is shown again", async () => {
-    await start();
-    await shows("No deliveries yet");
-    browser.page.hidden = true;
-    sent.length = 0;
-    await elapse(60_000);
-    expect(sent).toEqual([]);
-    browser.page.hidden = false;
-    browser.page.dispatchEvent(new Event("visibilitychange"));
-    await elapse(100);
-    expect(sentTo("GET deliveries")).toHaveLength(1);
-    // Nothing is due yet.
-    browser.page.dispatchEvent(new Event("visibilitychange"));
-    await elapse(100);
-    expect(sentTo("GET deliveries")).toHaveLength(1);
   });
 });

@@ -313,6 +313,13 @@ const screens: Record<string, Screen> = {
     responses: withWebhook({ name: "Chat", filter: { a: ["b"] } }),
     steps: clicks("Edit"),
   },
+  "a filter that is not valid": {
+    address: hash,
+    steps: async () => {
+      await click("Edit");
+      await enter("Filter optional", "environment=production\nbranch");
+    },
+  },
   "a secret is rotated": { address: hash, steps: clicks("Rotate secret") },
   "a secret that was not copied": {
     address: hash,
@@ -412,6 +419,45 @@ const actions: Record<string, Screen> = {
       await enter("URL", "https://example.com/2");
       await enter("Filter optional", "branch=main");
       await click("Save");
+    },
+  },
+  "a webhook loses its name and its filter, and gets another event": {
+    address: hash,
+    responses: withWebhook({ name: "Chat", filter: { a: ["b"] } }),
+    steps: async () => {
+      await click("Edit");
+      await enter("Name optional", " ");
+      await enter("Filter optional", " ");
+      await enter("deploy.started a build has started", true);
+      await click("Save");
+    },
+  },
+  "a webhook goes live": { address: hash, responses: withWebhook({ mode: "shadow" }), steps: clicks("Go live") },
+  "a deployment is simulated": {
+    address: hash,
+    responses: [["POST events", {}]],
+    steps: clicks("Send deployment event"),
+  },
+  "a key without limits is created": {
+    address: "#/keys",
+    responses: [["POST api-keys", { ...key, key: "svc_1" }]],
+    steps: async () => {
+      await click("New key");
+      await enter("Name", "ci");
+      await enter("Everything I may do", true);
+      await enter("Expires after", "never");
+      await click("Create key");
+    },
+  },
+  "a workflow is trusted": {
+    address: `${project}/access`,
+    responses: [["POST trusted-workflows", {}]],
+    steps: async () => {
+      await click("Trust a workflow");
+      await enter("Repository id", " 7 ");
+      await enter("Environment optional", " ");
+      await enter("Event optional", " push ");
+      await click("Trust");
     },
   },
   "a webhook is not changed": { address: hash, steps: clicks("Edit", "Save") },

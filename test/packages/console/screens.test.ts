@@ -1,16 +1,4 @@
-import { jest } from "@jest/globals";
-import {
-  browser,
-  click,
-  count,
-  elapse,
-  enter,
-  open,
-  shows,
-  textOf,
-  textsOf,
-  until,
-} from "../../support/browser-page.ts";
+import { browser, click, count, elapse, enter, open, shows, textOf, until } from "../../support/browser-page.ts";
 import {
   at,
   attempt,
@@ -22,7 +10,6 @@ import {
   projectId,
   render,
   respond,
-  sent,
   sentTo,
   source,
   start,
@@ -53,33 +40,6 @@ test("the statistics of a list of webhooks are loaded four at a time, without on
   isLoaded.resolve();
   await shows("1 of 1 failed");
   expect([sentTo("GET stats").length, textOf().match(/1 of 1 failed/g)?.length]).toEqual([6, 5]);
-});
-
-test("the health of a webhook is that of the chosen period, with the attempts that failed", async () => {
-  const stats = {
-    attempts: 12,
-    succeeded: 9,
-    success_rate: 0.75,
-    response_ms: null,
-    buckets: [],
-    by_event: [],
-    by_error: [],
-  };
-  respond("GET stats", ({ query }) =>
-    json({
-      ...stats,
-      window: query.window,
-      complete: true,
-      deliveries_read: query.window === "7d" ? 80 : 10,
-      covered_since: at,
-    }),
-  );
-  await start(`${hash}/health`);
-  await shows("Covers all 10 deliveries of the last 24 hours.");
-  expect(textOf()).toContain("Attempts 12 Succeeded 75 % Failed 3 ");
-  await open(`${hash}/health?window=7d`);
-  // At once, not at the end of the interval.
-  expect(textOf()).toContain("Covers all 80 deliveries of the last 7 days.");
 });
 
 describe("a certification", () => {
@@ -123,44 +83,6 @@ test("the code to verify is loaded again after a failure, and the result of a ch
 });
 
 describe("deliveries", () => {
-  test.each([
-    ["", "succeeded", 3],
-    ["?status=pending", "pending", 2],
-    ["?event=deploy.failed", "pending", 10],
-  ])("with the filters %j, and a last one that is %s, are reloaded every %i s", async (query, status, seconds) => {
-    respond("GET deliveries", () => json([deliveryOf(2), deliveryOf(1, status)]));
-    await start(`${hash}${query}`);
-    await until(() => count("tr") === 3);
-    sent.length = 0;
-    await elapse(30_000);
-    expect(sentTo("GET deliveries")).toHaveLength(30 / seconds);
-  });
-
-  test("are filtered by the end of a period, and cleared fields are no filters", async () => {
-    await start(`${hash}?deployment_id=${projectId}`);
-    const at = "2026-11-21T10:00";
-    await enter("Until", at);
-    const until = new URLSearchParams({ deployment_id: projectId, until: new Date(at).toISOString() });
-    expect(browser.location.hash).toBe(`${hash}?${until}`);
-    await open(browser.location.hash);
-    await enter("Deployment", "");
-    until.delete("deployment_id");
-    expect(browser.location.hash).toBe(`${hash}?${until}`);
-  });
-
-  test.each([
-    ["pending", 1.5],
-    ["succeeded", 10],
-  ])("the detail of one that is %s is reloaded every %d s", async (status, seconds) => {
-    const { id } = deliveryOf(1);
-    respond(`GET ${id}`, () => json({ ...deliveryOf(1, status), payload: {}, attempts: [] }));
-    await start(`${hash}/deliveries/${id}`);
-    await shows("No attempts yet.");
-    sent.length = 0;
-    await elapse(30_000);
-    expect(sentTo(`GET ${id}`)).toHaveLength(30 / seconds);
-  });
-
   test("an attempt that is opened says that the service keeps the responses of the newest three", async () => {
     const { id } = deliveryOf(1);
     const attempts = [1, 2, 3, 4].map((number) => ({ ...attempt, number }));
@@ -174,66 +96,6 @@ describe("deliveries", () => {
     await shows("newest three");
     expect(textOf()).not.toContain("No attempts yet");
     expect(textOf().match(/Body (empty|not kept)/g)).toEqual(["Body not kept", ...Array(3).fill("Body empty")]);
-  });
-
-  test("of a webhook in shadow mode show the headers of the request, and one button switches it to live", async () => {
-    const { id } = deliveryOf(1);
-    const shadow = { at: new Date().toISOString(), headers: { "webhook-signature": "v1,abc=" } };
-    respond(`GET ${id}`, () => json({ ...deliveryOf(1, "shadowed"), payload: {}, attempts: [], shadow }));
-    respond(`GET ${webhookId}`, () => json({ ...webhook, mode: "shadow" }));
-    respond(`PATCH ${webhookId}`, () => json(webhook));
-    await start(`${hash}/deliveries/${id}`);
-    await shows("webhook-signature: v1,abc=");
-    expect(textOf()).toContain("Shadow mode: deliveries are signed and logged, and not sent.");
-    expect(textOf()).not.toContain("does the receiver accept a delivery?");
-    await click("Go live");
-    await shows("Webhook switched to live.");
-    expect(sentTo(`PATCH ${webhookId}`).map(({ body }) => body)).toEqual([{ mode: "live" }]);
-  });
-
-  test("are reloaded as many as are shown, up to 100, and the status filter applies to every page", async () => {
-    const lists: Record<string, ReturnType<typeof deliveryOf>[]> = {
-      // The failed ones are newer: rows of another filter that stay would be shown below them.
-      failed: Array.from({ length: 30 }, (_, index) => deliveryOf(9999 - index, "failed")),
-      "": Array.from({ length: 150 }, (_, index) => deliveryOf(5000 - index)),
-    };
-    respond("GET deliveries", ({ query }) => {
-      const list = lists[query.status ?? ""] ?? [];
-      const from = list.findIndex(({ id }) => id === query.cursor) + 1;
-      // A page after a cursor is larger than requested, so that 100 rows need few clicks.
-      const to = from + (query.cursor === undefined ? Number(query.limit) : 60);
-      const link = `<https://api.test/v1/next?cursor=${list[to - 1]?.id}>; rel="next"`;
-      return json(list.slice(from, to), to < list.length ? { Link: link } : {});
-    });
-    const rows = () => count("tr") - 1;
-    const lastQuery = () => sentTo("GET deliveries").at(-1)?.query;
-    await start();
-    await until(() => rows() === 20);
-    expect(lastQuery()).toEqual({ limit: "20" });
-    await click("Load more");
-    await until(() => rows() === 80);
-    await until(() => lastQuery()?.limit === "80");
-    await click("Load more");
-    await until(() => rows() === 140);
-    await until(() => lastQuery()?.limit === "100");
-    expect(lastQuery()).toEqual({ limit: "100" });
-    expect(rows()).toBe(140);
-    lists[""]?.unshift(deliveryOf(5001));
-    await until(() => rows() === 141);
-    await click("Load more");
-    await until(() => rows() === 151);
-
-    await enter("Status", "failed");
-    await open(browser.location.hash);
-    await until(() => rows() === 20);
-    expect(lastQuery()).toEqual({ status: "failed", limit: "20" });
-    const links = browser.page.body.all().map((node) => node.getAttribute("href"));
-    expect(links).toContain(`${hash}/deliveries/${lists.failed?.[0]?.id}?status=failed`);
-    await click("Load more");
-    await until(() => rows() === 30);
-    const queries = sentTo("GET deliveries").map(({ query }) => query);
-    expect(queries).toContainEqual({ status: "failed", limit: "20", cursor: lists.failed?.[19]?.id });
-    expect(textOf()).not.toMatch(/d301 succeeded/);
   });
 
   test("are reloaded in full pages while none of those that were searched match", async () => {
@@ -396,31 +258,6 @@ describe("a recovery", () => {
   });
 });
 
-test("the search for a deployment shows the one of the address, and a wrong id leaves the filter as it is", async () => {
-  const address = `#/projects/${projectId}/deliveries`;
-  respond("GET webhooks", () => json([webhook]));
-  const field = () => browser.page.body.all().find((node) => node.getAttribute("type") === "search");
-  await start(`${address}?deployment_id=${projectId}`);
-  await until(() => field()?.value === projectId);
-  // Until the effects of the first render have run.
-  await elapse(200);
-  await enter("Deployment", "123");
-  await click("Search");
-  expect([browser.location.hash, textsOf("alert")]).toEqual([
-    `${address}?deployment_id=${projectId}`,
-    ["Not a deployment id. Paste the full id."],
-  ]);
-  await open(address);
-  expect(field()?.value).toBe("");
-});
-
-test("a field for a time shows the local time of the browser", async () => {
-  const { toLocalInput } = await source("filter-bar.tsx");
-  const offset = jest.spyOn(Date.prototype, "getTimezoneOffset").mockReturnValue(-330);
-  expect(toLocalInput(new Date("2026-11-21T20:00:00.000Z"))).toBe("2026-11-22T01:30");
-  offset.mockRestore();
-});
-
 test("the events of a project: older ones are added page by page, new ones as they are stored", async () => {
   const eventOf = (number: number) => {
     const id = `e-${String(number).padStart(3, "0")}`;
@@ -500,15 +337,6 @@ test("a rotation is shown until the previous secret expires", async () => {
   expect(textOf()).not.toContain("signed with both");
 });
 
-test("a rotation with an overlap of an hour counts down from an hour", async () => {
-  respond("POST rotate-secret", () => json({ ...webhook, secret: "whsec_1" }));
-  await start();
-  await click("Rotate secret");
-  await enter("1 hour", true);
-  for (const name of ["Rotate", "Close", "Close"]) await click(name);
-  expect(textOf()).toMatch(/The previous one expires in (01:00:0\d|59:\d\d)/);
-});
-
 test("a list whose filter was changed and whose load fails shows no row of the filter before", async () => {
   respond("GET deliveries", ({ query }) =>
     query.status ? failure(400, "validation_error", "No.") : json([deliveryOf(1)]),
@@ -536,16 +364,4 @@ test("older rows that arrive after the filter was changed do not change how many
   isChanged.resolve();
   await elapse(10_000);
   expect(sentTo("GET deliveries").at(-1)?.query).toEqual({ status: "succeeded", limit: "20" });
-});
-
-test("an error of one delivery is not shown with another one", async () => {
-  const [one, other] = [deliveryOf(1), deliveryOf(2)];
-  for (const each of [one, other]) respond(`GET ${each.id}`, () => json({ ...each, payload: {}, attempts: [] }));
-  respond("POST redeliver", () => failure(409, "too_many_attempts", "It has 50 attempts."));
-  await start(`${hash}/deliveries/${one.id}`);
-  await click("Redeliver");
-  await shows("It has 50 attempts.");
-  await open(`${hash}/deliveries/${other.id}`);
-  await until(() => textOf().includes(other.id));
-  expect(textsOf("alert")).toEqual([]);
 });
