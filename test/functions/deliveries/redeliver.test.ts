@@ -90,6 +90,8 @@ test("redeliver returns 409 for a delivery with 50 attempts, also if the last is
   const { status, body } = await scenario.api.post(pathOf(delivery.id));
   expect([status, body.error.code]).toEqual([409, "conflict"]);
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 50 });
+  const log = await scenario.api.get(`/v1/projects/${scenario.webhook.project_id}/audit-events`);
+  expect(log.body.data.map(({ action }: { action: string }) => action)).not.toContain("webhook.redelivery_requested");
   const last = await givenDelivery(scenario.webhook, { attempt_count: 49, status: "failed" });
   interceptDynamo(async (call, send) => {
     if (isCall(call, "PutItem", "backlog")) {
