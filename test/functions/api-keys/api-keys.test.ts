@@ -167,6 +167,20 @@ test.each<[string, (project: string) => object]>([
   },
 );
 
+test("a key is not limited to a project that its user does not see, neither created nor provisioned", async () => {
+  const { api, userId: user_id } = service.user();
+  const [own, foreign] = [await service.project(user_id), await service.project(service.user().userId)];
+  for (const [project_ids, path] of [
+    [[foreign, own], "project_ids.0"],
+    [[own, randomUUID()], "project_ids.1"],
+  ] as const) {
+    const refused = { code: "validation_error", details: [{ path, message: "is not a project of the user" }] };
+    expect((await api.post("/v1/api-keys", { name: "ci", project_ids })).body.error).toMatchObject(refused);
+    await expect(provision({ user_id, name: "ci", project_ids })).rejects.toMatchObject(refused);
+  }
+  expect(await namesOf({ api })).toEqual([]);
+});
+
 test("a key of another user and a deleted key are the same 404 for every change, and keep what they are", async () => {
   const [owner, other] = [service.user(), service.user()];
   const foreign = await create(owner);
