@@ -51,6 +51,15 @@ const accepted = { standard: true, contract: true };
 const rejected = { standard: false, contract: false };
 
 describe("the overlap", () => {
+  test.each([1, 604_800])("of %i s keeps the replaced secret for this time", async (overlap_seconds) => {
+    const before = Date.now();
+    await rotate({ overlap_seconds });
+    const { previous } = await secretsNow();
+    expect(previous).toEqual([{ secret: scenario.webhook.secret, expiresAt: expect.stringMatching(/Z$/) }]);
+    const seconds = (Date.parse(previous[0]?.expiresAt ?? "") - before) / 1000;
+    expect(Math.abs(seconds - overlap_seconds)).toBeLessThan(10);
+  });
+
   test("of zero expires all older secrets at once, and the next rotation keeps one previous secret", async () => {
     const older = [scenario.webhook.secret, await rotate(), await rotate(), await rotate()];
     const secret = await rotate({ overlap_seconds: 0 });

@@ -4,7 +4,7 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { beforeTransaction, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, givenDelivery, rowOf, takeDeliveryMessages } from "../../support/deliveries.ts";
 import { errorOf, invalidFieldsOf, useScenario } from "../../support/scenario.ts";
 import { useService } from "../../support/service.ts";
@@ -213,5 +213,15 @@ describe("a change", () => {
     await scenario.api.delete(scenario.path);
     expect(errorOf(await change({ url: "https://example.com/back" }))).toEqual({ status: 404, code: "not_found" });
     expect(await row()).toBeUndefined();
+  });
+});
+
+describe("a deletion", () => {
+  const scenario = useScenario(service);
+  afterEach(restoreAws);
+
+  test("that a concurrent request makes first returns 404", async () => {
+    beforeTransaction(() => scenario.api.delete(scenario.path));
+    expect(errorOf(await scenario.api.delete(scenario.path))).toEqual({ status: 404, code: "not_found" });
   });
 });
