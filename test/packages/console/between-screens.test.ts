@@ -123,8 +123,8 @@ test.each<[name: string, address: string, inAMinute: Record<string, number>, onc
   const ends = ["projects", ...Object.keys(inAMinute)].filter((end) => !once.includes(end));
   expect(countRequests()).toEqual(Object.fromEntries(ends.map((end) => [end, 1])));
   await open("#/elsewhere");
-  expect([browser.page.activeElement.localName, browser.page.title]).toEqual([
-    "h1",
+  expect([textOf(browser.page.activeElement), browser.page.title]).toEqual([
+    "Page not found",
     "Page not found · Deployment webhooks",
   ]);
   sent.length = 0;
@@ -294,7 +294,7 @@ test.each<[state: string, from: string, to: string, steps: () => Promise<void>]>
   respond("POST redeliver", () => failure(409, "conflict", "Not now."));
   const main = () => outlineOf(browser.page.getElementById("main") ?? undefined).replaceAll(/\d+ s ago/g, "… ago");
   await start(to);
-  await elapse(20_000);
+  await elapse(1_000);
   const direct = main();
   close();
   await start(from);
@@ -304,7 +304,7 @@ test.each<[state: string, from: string, to: string, steps: () => Promise<void>]>
   expect(main()).not.toBe(direct);
   jest.setSystemTime(now);
   await open(to);
-  await elapse(20_000);
+  await elapse(1_000);
   expect(main()).toBe(direct);
 });
 
@@ -536,6 +536,20 @@ test("a secret that the browser does not let the page copy is not taken for copi
   expect(dialog()).toBeUndefined();
 });
 
+test("a new webhook is the next screen, once its secret was copied", async () => {
+  respond("POST webhooks", () => json({ ...webhook, id: "w-2", secret: "whsec_1" }));
+  await start(project);
+  await click("New webhook");
+  await enter("URL", "https://example.com/2");
+  await click("Create webhook");
+  dialog()
+    ?.all()
+    .find(({ localName }) => localName === "textarea")
+    ?.dispatchEvent(new Event("copy"));
+  await click("Done");
+  expect(browser.location.hash).toBe(`${project}/webhooks/w-2`);
+});
+
 test("each rotation with an overlap of an hour counts down from an hour", async () => {
   respond("POST rotate-secret", () => json({ ...webhook, secret: "whsec_1" }));
   await start();
@@ -594,6 +608,9 @@ describe("the session of an API key", () => {
     expect(buttons()).toEqual(["Keys deploy job", "Delete deploy job"]);
     await click("Keys deploy job");
     expect(textOf(dialog())).not.toContain("New key");
+    sent.length = 0;
+    await elapse(9_000);
+    expect(sentTo("GET api-keys")).toEqual([]);
     expect(sentTo("GET trusted-workflows")).toEqual([]);
   });
 
