@@ -60,7 +60,8 @@ beforeAll(async () => {
   [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
   fixture = await createFixture();
 });
-beforeEach(() => givenUsedBudget(`credentials:${fixture.userId}`, 0));
+/** Room for as many new and rolled keys as RUNS asks for. */
+beforeEach(() => givenUsedBudget(`credentials:${fixture.userId}`, -10_000));
 afterAll(async () => {
   await service.stop();
   await receiver.close();
