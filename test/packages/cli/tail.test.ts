@@ -31,6 +31,8 @@ const newDelivery = (number: number, status: Delivery["status"], { webhookId } =
 let deliveries: Delivery[];
 /** Whether the second webhook cannot be read, and no delivery looked up. */
 let isDown: boolean;
+/** By the id of a webhook whose deliveries cannot be listed. */
+let errors: Map<string, ApiError>;
 let printed: string[];
 let lookups: string[];
 /** The number of lookups before each pause. */
@@ -41,7 +43,7 @@ let stop: AbortController;
 let ended: Promise<unknown>;
 
 beforeEach(() => {
-  [deliveries, isDown, printed, lookups, lookupCounts, pauses] = [[], false, [], [], [], []];
+  [deliveries, isDown, errors, printed, lookups, lookupCounts, pauses] = [[], false, new Map(), [], [], [], []];
   stop = new AbortController();
   jest.spyOn(process.stderr, "write").mockReturnValue(true);
   jest.spyOn(process.stdout, "write").mockImplementation((text) => {
@@ -60,6 +62,8 @@ function start(last: number, json = true): void {
   const api = {
     listDeliveries: async ({ webhookId }: WebhookRef, { limit = 20, cursor = "0" }) => {
       if (isDown && webhookId === other.webhookId) throw new NetworkError("Gone.");
+      const error = errors.get(webhookId);
+      if (error) throw error;
       const end = Number(cursor) + limit;
       const all = deliveries.filter(({ webhook_id }) => webhook_id === webhookId);
       const items = all.toReversed().slice(Number(cursor), end);
@@ -81,29 +85,46 @@ function start(last: number, json = true): void {
   ended = tail(api, [webhook, other], { last, json, labels, signal, pause }).catch((error) => error);
 }
 
-test("without --json, a line has the time of the last attempt, or of the delivery, and names the webhook", async () => {
+test("without --json, a line has the time and the cause of the last attempt, and names the webhook", async () => {
   jest.spyOn(process.stdout, "write").mockImplementation((text) => {
-    printed.push(stripVTControlCharacters(String(text)).split("  d-")[0] ?? "");
+    printed.push(stripVTControlCharacters(String(text)).replaceAll(/^ +| {2}d-\d{4}|\n$/gm, ""));
     return true;
   });
-  const last_attempt = {
-    at: "2026-11-21T12:34:56.000Z",
-    duration_ms: 1,
-    status_code: 200,
-    error_code: null,
-    hint: null,
+  const attempt = {
+    ...{ at: "2026-11-21T12:34:56.000Z", duration_ms: 1, status_code: 404, error_code: "http_status" as const },
+    ...{ hint: "Check the URL.", response_excerpt: "no such hook" },
   };
-  deliveries = [newDelivery(0, "pending"), { ...newDelivery(1, "succeeded"), last_attempt }];
-  start(2, false);
-  await eventually(() => expect(printed).toHaveLength(2));
-  expect(printed.map((line) => line.split(/ {2,}/))).toEqual([
-    ["2026-11-21T12:00:00.000Z", "pending", "deploy.started", "Chat"],
-    ["2026-11-21T12:34:56.000Z", "succeeded", "deploy.started", "Chat"],
+  const last_attempt = { ...attempt, status_code: 200, error_code: null, hint: null };
+  const attempts = [{ ...attempt, status_code: 500 }, attempt];
+  const failed = { ...newDelivery(2, "failed"), attempt_count: 2, attempts };
+  deliveries = [newDelivery(0, "pending"), { ...newDelivery(1, "succeeded"), last_attempt }, failed];
+  start(3, false);
+  await eventually(() => expect(printed).toHaveLength(3));
+  expect(printed).toEqual([
+    "2026-11-21T12:00:00.000Z  pending    deploy.started  Chat  attempt 0",
+    "2026-11-21T12:34:56.000Z  succeeded  deploy.started  Chat  attempt 1",
+    "2026-11-21T12:00:00.000Z  failed     deploy.started  Chat  attempt 2  404 in 1 ms\n→ Check the URL.\nresponse: no such hook",
   ]);
+  expect(lookups).toEqual(["d-0002"]);
   // Without its cause, which cannot be read.
   isDown = true;
-  deliveries.push(newDelivery(2, "failed"));
-  await eventually(() => expect(printed[2]).toMatch(/failed +deploy.started/));
+  deliveries.push(newDelivery(3, "failed"));
+  await eventually(() => expect(printed[3]).toMatch(/failed +deploy.started +Chat +attempt 1$/));
+});
+
+test("continues without a webhook that was deleted, and ends when all were, or when the credential is rejected", async () => {
+  const errorOf = (status: number) => new ApiError(status, { code: "x", message: "No.", request_id: "r" });
+  start(0);
+  await eventually(() => expect(pauses.length).toBeGreaterThan(0));
+  errors.set(other.webhookId, errorOf(404));
+  deliveries = [newDelivery(0, "succeeded")];
+  await eventually(() => expect(printed).toEqual(["d-0000 succeeded"]));
+  expect(jest.mocked(process.stderr.write).mock.calls.at(-1)).toEqual(["The webhook w-2 was deleted.\n"]);
+  errors.set(webhook.webhookId, errorOf(404));
+  expect(await ended).toBe(errors.get(webhook.webhookId));
+  errors.set(webhook.webhookId, errorOf(401));
+  start(0);
+  expect(await ended).toBe(errors.get(webhook.webhookId));
 });
 
 test("prints the changes of a webhook once while another cannot be read, and those of both in their order", async () => {
