@@ -34,6 +34,18 @@ test.each([
   expect(printed).toContain(advice);
 });
 
+test.each([
+  ["session_required", 403, 1, "An API key cannot do this. Use a JWT: svc login"],
+  ["forbidden", 403, 1, "This requires an admin of the project."],
+  ["conflict", 409, 1, "Enable it: svc webhooks update <id> --enable"],
+  ["rate_limited", 429, 5, "Wait a moment and try again"],
+  ["internal_error", 500, 5, "Try again. If it happens again, report the request id"],
+])("%s, with status %i, returns exit code %i and leads to the advice %j", (code, status, exitCode, advice) => {
+  expect(reportError(new ApiError(status, { code, message: "No.", request_id: "r-3" }))).toBe(exitCode);
+  expect(printed).toContain(`No. (${code}, request r-3)\n→ `);
+  expect(printed).toContain(advice);
+});
+
 const invalid = new ApiError(400, {
   code: "validation_error",
   message: "Two fields are not valid.",

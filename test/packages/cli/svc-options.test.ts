@@ -166,6 +166,7 @@ test.each<[string[], string]>([
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--secret", "x"], "is cut off, or is another text"],
   [["deliveries", "list", "--deployment", `${id}0`], `${id}0 is not a valid deployment id.`],
   [["webhooks", "delete", `0${id}`], `0${id} is not a full id.`],
+  [["keys", "delete", id.slice(0, 20), "--yes"], "is not a full id."],
   [["webhooks", "update", "--filter", "production"], "production is not a field and a value."],
   [["webhooks", "update"], "Nothing to change."],
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],

@@ -285,30 +285,6 @@ describe("keys", () => {
 
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
 
-  test("create with an API key exits with 1 and names a JWT as the fix", async () => {
-    const { code, stdout, stderr } = await svcHere(["keys", "create", "x"], { env });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/session_required, request [\w-]+\)\n→ .*JWT/);
-  });
-
-  test("delete requires the full id and --yes; the key is rejected from then on", async () => {
-    const { data } = (await api.post("/v1/api-keys", { name: "short-lived" })).body;
-    const as = { ...env, SVC_API_KEY: data.key };
-    const remove = (...args: string[]) => svcHere(["keys", "delete", ...args], { env: session() });
-    expect(await remove(data.id)).toMatchObject({ code: 2, stderr: expect.stringContaining("Pass --yes to confirm") });
-    expect(await remove(data.id.slice(0, 20), "--yes")).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("Pass the full id"),
-    });
-    expect((await svcHere(["keys", "current"], { env: as })).code).toBe(0);
-    expect(await remove(data.id, "--yes")).toMatchObject({ code: 0, stdout: "" });
-    expect(await svcHere(["whoami"], { env: as })).toMatchObject({
-      code: 3,
-      stderr: expect.stringContaining("invalid_api_key"),
-    });
-    expect((await remove(data.id, "--yes")).code).toBe(4);
-  });
-
   test("login accepts a key that may not list projects", async () => {
     const limits = { permissions: ["deliveries:read"], project_ids: [projectId] };
     const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data.key;
@@ -483,17 +459,6 @@ describe("webhooks", () => {
       "+   filter: environment=production\n",
     );
     expect((await api.get(path(id))).body.data.filter).toEqual(filter);
-  });
-
-  test("delete as a viewer exits with 1 and names an admin as the fix", async () => {
-    const viewer = service.user();
-    await service.project(viewer.userId, { projectId, role: "viewer" });
-    const { id } = await newWebhook();
-    const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: viewer.token };
-    expect(await svcHere(["webhooks", "delete", id, "--yes"], { env: as })).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/forbidden.*\n→ This requires an admin/),
-    });
   });
 });
 
@@ -685,24 +650,10 @@ describe("deliveries", () => {
       expect(stderr).toContain("The budget is used up. (rate_limited, request r-1)\n→ Wait a moment and try again");
     });
   });
-
-  test("recover for a disabled webhook exits with 1 and names the command to enable it", async () => {
-    const { id } = await newWebhook();
-    await api.patch(path(id), { enabled: false });
-    const { code, stderr } = await svcHere(["deliveries", "recover", "--since", "1h"], { env });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^The webhook .*\(conflict, request [\w-]+\)\n→ .*svc webhooks update <id> --enable/);
-  });
 });
 
 test.each<[string[], number, string]>([
-  [
-    ["webhooks", "create", "https://example.com/", "--events", "deploy.paused"],
-    2,
-    "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
-  ],
   [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
-  [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
   [["webhooks", "show", "000"], 2, "000 is not a valid id"],
   [["webhooks", "show", "0000g"], 2, "0000g is not a valid id"],
   [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
@@ -720,7 +671,6 @@ test.each<[string[], number, string]>([
   [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
   [["deliveries", "show", "7"], 2, "7 is not a valid delivery id"],
   [["deliveries", "show", randomUUID()], 4, "No delivery with the id"],
-  [["deliveries", "list", "--limit", "0"], 2, "from 1 to 999999"],
   [["deliveries", "tail"], 4, "The project has no webhooks"],
   [["completion", "tcsh"], 2, "Allowed choices are"],
   [["--verbose"], 2, "unknown option"],
@@ -735,9 +685,7 @@ describe("when a request fails", () => {
   const error = (code: string) => JSON.stringify({ error: { code, message: "Not now.", request_id: "r-1" } });
 
   test.each<[string, number, string, number, string]>([
-    ["a rate limit", 429, error("rate_limited"), 5, "Not now. (rate_limited, request r-1)"],
     ["an unavailable service", 503, error("service_unavailable"), 5, "Not now. (service_unavailable, request r-1)"],
-    ["an internal error", 500, error("internal_error"), 5, "report the request id"],
     ["a response of another service", 200, "<html>", 5, "not JSON"],
     ["a response of a proxy", 502, "<html>", 5, "not from this API"],
   ])("exits with 5 for %s", async (_, status, body, code, message) => {

@@ -62,30 +62,6 @@ describe("with the service", () => {
     await client.deleteServiceAccount(ref);
   });
 
-  test("calls the operations of keys and of service accounts", async () => {
-    const key = await client.createApiKey({ name: "ci" });
-    expect((await client.updateApiKey(key.id, { name: "renamed" })).name).toBe("renamed");
-    const rolled = await client.rollApiKey(key.id);
-    expect(rolled).toMatchObject({ id: key.id, name: "renamed" });
-    const current = await createClient({ baseUrl: service.baseUrl, token: rolled.key }).getCurrentCredential();
-    expect(current).toMatchObject({ type: "api_key", api_key: { id: key.id } });
-    const anyone = createClient({ baseUrl: service.baseUrl });
-    expect(await anyone.revokeCredentials({ credentials: [rolled.key] })).toEqual({ received: 1 });
-    await expect(anyone.listProjects()).rejects.toMatchObject({ code: "unauthorized" });
-    expect(await client.listApiKeys({ include: "last_use" })).toEqual([]);
-    const { id } = await client.createServiceAccount(projectId, { name: "deploy", role: "viewer" });
-    const account = { projectId, serviceAccountId: id };
-    const ofAccount = await client.createServiceAccountApiKey(account, { name: "ci", permissions: ["webhooks:read"] });
-    expect(await client.listServiceAccountApiKeys(account)).toMatchObject([{ id: ofAccount.id }]);
-    expect((await client.updateServiceAccountApiKey(account, ofAccount.id, { name: "job" })).name).toBe("job");
-    const next = await client.rollServiceAccountApiKey(account, ofAccount.id, { overlap_seconds: 0 });
-    expect(next).toMatchObject({ id: ofAccount.id, name: "job", permissions: ["webhooks:read"] });
-    await client.deleteServiceAccountApiKey(account, ofAccount.id);
-    expect(await client.listServiceAccounts(projectId)).toMatchObject([{ id }]);
-    await client.deleteServiceAccount(account);
-    expect(await client.listServiceAccounts(projectId)).toEqual([]);
-  });
-
   async function newPlace(): Promise<WebhookRef> {
     const { id } = await client.createWebhook(projectId, { url: receiver.url, events: ["deploy.started"] });
     return { projectId, webhookId: id };
@@ -98,41 +74,6 @@ describe("with the service", () => {
     ];
     const ids = operations.map(({ id }) => id);
     expect(Object.keys(client).sort()).toEqual([...ids, ...iterations].sort());
-  });
-
-  test("creates, updates, rotates and deletes a webhook", async () => {
-    const place = await newPlace();
-    expect(await client.updateWebhook(place, { enabled: false })).toMatchObject({ disabled_reason: "manual" });
-    expect((await client.getWebhook(place)).disabled_at).not.toBeNull();
-    const { secret } = await client.rotateWebhookSecret(place, { overlap_seconds: 60 });
-    expect(secret).toMatch(/^whsec_/);
-    expect((await client.rotateWebhookSecret(place)).secret).not.toBe(secret);
-    expect(await client.listWebhooks(projectId)).toMatchObject([{ id: place.webhookId, enabled: false }]);
-    await client.deleteWebhook(place);
-    await expect(client.getWebhook(place)).rejects.toMatchObject({ status: 404, code: "not_found" });
-  });
-
-  test("sends, shows, redelivers and recovers deliveries", async () => {
-    const place = await newPlace();
-    const since = new Date(Date.now() - 60_000).toISOString();
-    const { id } = await client.sendTestDelivery(place, { event: "deploy.started" });
-    const isDone = async (attempts: number) =>
-      eventually(async () => {
-        const delivery = await client.getDelivery(place, id);
-        expect(delivery).toMatchObject({ status: "succeeded", attempt_count: attempts });
-        return delivery;
-      });
-    expect(await isDone(1)).toMatchObject({ payload: { event: "deploy.started" }, attempts: [{ trigger: "test" }] });
-    expect(await client.redeliver(place, id)).toMatchObject({ id, status: "pending" });
-    await isDone(2);
-    expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0, complete: true, next_cursor: null });
-  });
-
-  test("certifies a receiver", async () => {
-    const place = await newPlace();
-    const { id, status } = await client.certifyWebhook(place);
-    expect(status).toBe("running");
-    await eventually(async () => expect(await client.getCertification(place, id)).toMatchObject({ passed: false }));
   });
 
   test("listProjects and eachProject request all pages", async () => {
@@ -234,6 +175,8 @@ describe("with the service", () => {
       retryAfterSeconds: undefined,
     });
     expect(error.message).toContain("must start with https://");
+    const anyone = createClient({ baseUrl: service.baseUrl });
+    await expect(anyone.listProjects()).rejects.toMatchObject({ code: "unauthorized" });
   });
 
   test("escapes ids, so that they cannot change the path", async () => {
@@ -380,18 +323,6 @@ describe("with a stub service", () => {
     ];
     const bodiesOf = (requests: ReceivedRequest[]) => requests.map(({ body }) => JSON.parse(body));
 
-    test("makes calls until one is complete, each with the cursor of the one before", async () => {
-      const { client, requests } = await startStub([result(10_000, "c1"), result(0, "c2"), result(3, null)]);
-      const counts: number[] = [];
-      for await (const { count } of client.eachRecovery(place, { since, status: "failed" })) counts.push(count);
-      expect(counts).toEqual([10_000, 0, 3]);
-      expect(bodiesOf(requests)).toEqual([
-        { since, status: "failed" },
-        { since, status: "failed", cursor: "c1" },
-        { since, status: "failed", cursor: "c2" },
-      ]);
-    });
-
     test("makes no further call when the loop ends, and begins at a given cursor", async () => {
       const { client, requests } = await startStub([result(1, "c2"), result(1, "c3")]);
       for await (const { next_cursor } of client.eachRecovery(place, { since, cursor: "c1" })) {
@@ -399,13 +330,6 @@ describe("with a stub service", () => {
         break;
       }
       expect(bodiesOf(requests)).toEqual([{ since, cursor: "c1" }]);
-    });
-
-    test("waits for Retry-After and repeats the same call after a 429", async () => {
-      const { client, requests } = await startStub([result(1, "c1"), limited, result(2, null)]);
-      const results = await allResults(client.eachRecovery(place, { since }));
-      expect(results.map(({ count }) => count)).toEqual([1, 2]);
-      expect(bodiesOf(requests)).toEqual([{ since }, { since, cursor: "c1" }, { since, cursor: "c1" }]);
     });
 
     test("ends after a result without a cursor, as an earlier version of the service returns it", async () => {
