@@ -336,7 +336,7 @@ const rows: Record<string, Row> = {
     responses: { "GET events": events.slice(0, 2) },
   },
   "a deployment that has failed": {
-    args: ["deployments", "wait", otherProjectId, ...inProject],
+    args: ["deployments", "wait", otherProjectId.toUpperCase(), ...inProject],
     responses: { "GET events": events.slice(2) },
   },
   "events of a deployment": {

@@ -116,6 +116,25 @@ test("a wait times out while it looks for the project too", async () => {
   await expect(wait).rejects.toMatchObject({ exitCode: 124 });
 });
 
+test.each<[DeploymentEvent[], string, string]>([
+  [[], "No event of the deployment d-1 within 2s.", "Check the id and the project: svc deployments watch"],
+  [
+    [eventOf(1)],
+    "The deployment d-1 did not end within 2s. Its latest event is deploy.started of 2026-11-21T12:00:01Z.",
+    "Wait longer: --timeout 1h",
+  ],
+  [
+    [eventOf(1, "deploy.paused" as EventName)],
+    "The deployment d-1 did not end within 2s. Its latest event is deploy.paused of 2026-11-21T12:00:01Z.",
+    "This version of svc does not know the event. Install a newer one.",
+  ],
+])("a wait that times out after the events %j says what is known", async (listed, message, advice) => {
+  const timeout = { text: "2s", signal: AbortSignal.abort() };
+  const open = async () => ({ api: stubOf([], listed), projectId: "p-1" });
+  const wait = waitForDeployment({ open, deploymentId: "d-1", timeout, json: true });
+  await expect(wait).rejects.toMatchObject({ exitCode: 124, message, advice });
+});
+
 test("a wait is not ended by an earlier event that arrives late", async () => {
   await waited([[eventOf(1, "deploy.failed")], [eventOf(3, "deploy.succeeded")]], [eventOf(2)]);
   expect(JSON.parse(printed)).toMatchObject({ id: "e-3" });
