@@ -1,6 +1,6 @@
 import { allowedCallsOf } from "../../bin/local/permissions.ts";
 import { reservedUserIds } from "../../functions/access/identity.ts";
-import { endpointRows, functionRows } from "../../functions/manifest/function-rows.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
 import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts";
 import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
@@ -67,11 +67,6 @@ test("the API writes memberships of service accounts only, and reads those of pe
       ],
     ]);
   }
-  const writers = functionsWith((grant) =>
-    /:(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant),
-  );
-  const ofApi = Object.keys(writers).filter((file) => endpointRows.some((row) => row.file === file));
-  expect(ofApi.sort()).toEqual(expected.map(([file]) => file));
 });
 
 test("only the worker for it publishes to the topic of notifications", () => {
