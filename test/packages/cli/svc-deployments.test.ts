@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { jest } from "@jest/globals";
 import { eventOf, givenEvent, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Api, useService } from "../../support/service.ts";
@@ -90,7 +91,10 @@ describe("svc deployments wait", () => {
   });
 
   test("exits with 124 after the timeout", async () => {
+    const timeout = jest.spyOn(AbortSignal, "timeout");
     const wait = await svcHere(["deployments", "wait", randomUUID(), "--timeout", "1s"], { env });
+    expect(timeout).toHaveBeenCalledWith(1_000);
+    timeout.mockRestore();
     expect(wait).toMatchObject({ code: 124, stdout: "", stderr: expect.stringContaining(" within 1s.\n") });
   });
 });
