@@ -338,12 +338,17 @@ test("a rotation is shown until the previous secret expires", async () => {
 });
 
 test("a list whose filter was changed and whose load fails shows no row of the filter before", async () => {
-  respond("GET deliveries", ({ query }) =>
-    query.status ? failure(400, "validation_error", "No.") : json([deliveryOf(1)]),
-  );
+  const isLoaded = Promise.withResolvers<void>();
+  respond("GET deliveries", async ({ query }) => {
+    if (!query.status) return json([deliveryOf(1)]);
+    await isLoaded.promise;
+    return failure(400, "validation_error", "No.");
+  });
   await start();
   await until(() => count("tr") === 2);
   await open(`${hash}?status=failed`);
+  expect(count("tr")).toBe(0);
+  isLoaded.resolve();
   await shows("validation_error");
   expect(count("tr")).toBe(0);
 });
