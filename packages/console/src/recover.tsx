@@ -33,13 +33,13 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
     [],
   );
   const status = which === "both" ? undefined : which;
-  const count = useAction(async (client) =>
-    setCounted(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED })),
-  );
+  const count = useAction(async (client) => {
+    setSentCount(0);
+    setCounted(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED }));
+  });
   const recover = useAction(async (client) => {
     const body = { since: time.toISOString(), ...(status !== undefined && { status }) };
     let total = 0;
-    setSentCount(0);
     for await (const { count } of client.eachRecovery(webhookRef, body)) {
       total += count;
       setSentCount(total);

@@ -22,6 +22,9 @@ import {
 
 useConsole();
 
+/** The names of the buttons that cannot be clicked. */
+const disabled = () => browser.page.body.all().flatMap((node) => (node.disabled ? textOf(node) : []));
+
 test("the statistics of a list of webhooks are loaded four at a time, without one that fails, and for no other view", async () => {
   const ids = Array.from({ length: 6 }, (_, index) => `w-${index}`);
   respond("GET webhooks", () => json(ids.map((id) => ({ ...webhook, id }))));
@@ -117,13 +120,8 @@ describe("deliveries", () => {
     ];
     respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
     await start();
-    for (const label of [
-      `Select delivery ${deliveryOf(4).id}`,
-      "Select all shown",
-      `Select delivery ${deliveryOf(4).id}`,
-    ]) {
-      await enter(label, true);
-    }
+    for (const _ of ["all", "none"]) await enter("Select all shown", true);
+    for (const number of [4, 3, 4, 2, 1]) await enter(`Select delivery ${deliveryOf(number).id}`, true);
     await click("Resend 3");
     await shows("3 deliveries are sent again, oldest first");
     // A dialog that sent nothing keeps the selection.
@@ -142,35 +140,39 @@ describe("deliveries", () => {
 
 test("deliveries that are sent again: a dialog that was closed sends no more, and says how many it sent", async () => {
   const isClosed = Promise.withResolvers<void>();
-  respond("GET deliveries", () => json([2, 1].map((number) => deliveryOf(number))));
+  respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
   respond("POST redeliver", async () => {
-    await isClosed.promise;
+    if (sentTo("POST redeliver").length > 1) await isClosed.promise;
     return json({}, {}, 202);
   });
   await start();
   await enter("Select all shown", true);
-  for (const name of ["Resend 2", "Resend 2", "Cancel", "Recover…"]) await click(name);
+  for (const name of ["Resend 3", "Resend 3", "Cancel"]) await click(name);
+  expect(textOf()).not.toContain("Resend");
+  await click("Recover…");
   isClosed.resolve();
-  await shows("1 delivery is sent again.");
-  expect([sentTo("POST redeliver").length, textOf()]).toEqual([1, expect.stringContaining("Recover deliveries")]);
+  await shows("2 deliveries are sent again.");
+  expect([sentTo("POST redeliver").length, textOf()]).toEqual([2, expect.stringContaining("Recover deliveries")]);
 });
 
 test("deliveries that are sent again: an error of all ends the run, which continues with the others", async () => {
   respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
-  const responses = [
-    failure(404, "not_found", "There is no such delivery."),
-    failure(409, "project_suspended", "The project is suspended."),
-  ];
-  respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
+  respond("POST redeliver", () =>
+    sentTo("POST redeliver").length === 2
+      ? failure(409, "project_suspended", "The project is suspended.")
+      : failure(404, "not_found", "There is no such delivery."),
+  );
   await start();
   await enter("Select all shown", true);
   for (const name of ["Resend 3", "Resend 3"]) await click(name);
   await shows("The project is suspended.");
   await click("Resend 2");
-  await shows("2 of 3 sent again, 1 rejected.");
+  await shows("0 of 3 sent again, 3 rejected.");
   const ids = sentTo("POST redeliver").map(({ path }) => path.split("/").at(-2));
   expect(ids).toEqual([1, 2, 2, 3].map((number) => deliveryOf(number).id));
+  expect(disabled()).toEqual(["Resend 0"]);
   await click("Cancel");
+  expect(textOf()).toContain("Resend 3");
 });
 
 describe("a recovery", () => {
@@ -210,26 +212,33 @@ describe("a recovery", () => {
     expect(sentTo("POST recover").map(({ body }) => body)).toEqual([{ since, ...(status && { status }) }]);
   });
 
-  test("continues call by call until it is complete, and shows the progress", async () => {
+  test("continues call by call until it is complete, shows the progress, and can begin again after an error", async () => {
     const lastCall = Promise.withResolvers<void>();
     respond("POST recover", async () => {
       const { length } = sentTo("POST recover");
-      if (length < 3) return json({ count: 500, complete: false, next_cursor: `c${length}` }, {}, 202);
+      if (length === 2) return failure(409, "conflict", "Not now.");
+      if (length < 5) return json({ count: 500, complete: false, next_cursor: `c${length}` }, {}, 202);
       await lastCall.promise;
       return json({ count: 3, complete: true, next_cursor: null }, {}, 202);
     });
     await start();
     await countFirst("3 would be sent again");
+    await click("Recover 3");
+    await shows("Not now.");
     // Another time needs another count.
+    await enter("Created since", "");
+    expect(disabled()).toEqual(["Count"]);
     await enter("Created since", "2026-11-21T00:00");
     await click("Count");
+    await shows("3 would be sent again");
     await click("Recover 3");
     await shows("1000 sent again so far.");
     lastCall.resolve();
     await shows("1003 deliveries are sent again.");
     const bodies = sentTo("POST recover").map(({ body }) => body);
     const first = { since: expect.any(String) };
-    expect(bodies).toEqual([first, { ...first, cursor: "c1" }, { ...first, cursor: "c2" }]);
+    const next = ["c1", undefined, "c3", "c4"].map((cursor) => ({ ...first, ...(cursor && { cursor }) }));
+    expect(bodies).toEqual([first, ...next]);
   });
 
   test("counts the newest 2000 deliveries", async () => {
