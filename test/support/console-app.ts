@@ -90,7 +90,7 @@ export function respondWithSamples(): void {
   );
   respond("GET c-1", () => json({ ...report, status: "running" }));
   respond("GET events", () => page(events));
-  respond("GET api-keys", () => json(keys));
+  respond("GET api-keys", ({ query }) => json(query.include === "last_use" ? keys : []));
   respond("GET service-accounts", () => json([account]));
   respond("GET trusted-workflows", () => json([workflow, { ...workflow, id: "t-2", name: null }]));
   respond("GET audit-events", () => page(audit));

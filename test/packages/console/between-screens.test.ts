@@ -499,8 +499,8 @@ test("every button to copy copies what is shown beside it, and says so for a whi
   await shows("express.mjs");
   const [[, withPlaceholder] = []] = await copies();
   expect(withPlaceholder).toContain('const secret = "whsec_…"');
-  for (const name of ["Rotate secret", "Rotate", "Copy"]) await click(name);
-  expect(browser.copied).toBe("whsec_1234");
+  for (const name of ["Rotate secret", "Rotate", "Close", "Copy"]) await click(name);
+  expect([browser.copied, textOf(dialog())]).toEqual(["whsec_1234", expect.not.stringContaining("Not copied yet")]);
   await click("Done");
   await elapse(3_000);
   const [, ...files] = await copies();
@@ -671,9 +671,15 @@ test("a delivery that is closed gives the focus back to its row, with the filter
   expect(browser.page.activeElement.id).toBe(newest.id);
 });
 
-test("the first button of the page leads to its main part", async () => {
-  await start();
+test("the main part of the page gets the focus from the first button, and from a dialog whose button is gone", async () => {
+  await start("#/keys");
+  await shows("Revoke");
   await click("Skip to main content");
+  expect(browser.page.activeElement.id).toBe("main");
+  await click("Revoke ci");
+  respond("GET api-keys", () => json([]));
+  await elapse(15_000);
+  await click("Cancel");
   expect(browser.page.activeElement.id).toBe("main");
 });
 

@@ -112,7 +112,8 @@ test.each([
       message: `The input is not valid: ${path} ${message}.`,
       request_id: "r-42",
     };
-    return Response.json({ error: { ...error, details: [{ path, message }] } }, { status: 400 });
+    const details = path.split(" ").map((each) => ({ path: each, message }));
+    return Response.json({ error: { ...error, details } }, { status: 400 });
   });
   await start(address);
   await click(button);
@@ -122,7 +123,7 @@ test.each([
     await until(() => textOf().split(message).length === 2);
     expect([path, ...textsOf("alert")]).toEqual([path, expect.stringContaining("that is marked")]);
   }
-  path = "permissions.0";
+  path = `${paths[0]} permissions.0`;
   await click(verb);
   await shows("validation_error");
 });
@@ -218,6 +219,9 @@ test("a new key is for the only project unless others are chosen, and expires af
   expect(textOf()).toContain("Choose at least one project.");
   isOpen.resolve();
   await shows("Shop");
+  await enter("Shop", true);
+  expect(textOf()).toContain("Choose at least one project.");
+  await enter("Shop", true);
   await click("Create key");
   await shows("Your new API key");
   const { project_ids, expires_at } = sentTo("POST api-keys")[0]?.body ?? {};
@@ -274,7 +278,7 @@ async function createKey(choice: string): Promise<unknown[]> {
 }
 
 test("a new service account is listed at once, and its first key names neither permissions nor projects", async () => {
-  const account = { id: "a-1", project_id: projectId, name: "job", role: "viewer", created_at: at, created_by: "me" };
+  const account = { id: "a-1", project_id: projectId, name: "job", role: "admin", created_at: at, created_by: "me" };
   const accounts: object[] = [];
   respond("GET trusted-workflows", () => json([]));
   respond("GET service-accounts", () => json(accounts));
@@ -283,10 +287,12 @@ test("a new service account is listed at once, and its first key names neither p
   await start(`#/projects/${projectId}/access`);
   await click("New service account");
   await enter("Name", "job");
+  await enter("admin: its keys may read and change", true);
   await click("Create");
   await shows("New key for “job”");
   expect([sentTo("GET service-accounts").length, count("tr")]).toEqual([2, 2]);
-  expect(await createKey("Everything that a project viewer may do")).toEqual([{ name: "ci" }]);
+  expect(sentTo("POST service-accounts")[0]?.body).toEqual({ name: "job", role: "admin" });
+  expect(await createKey("Everything that a project admin may do")).toEqual([{ name: "ci" }]);
 });
 
 test("a key of a service account is deleted by a second click, and then no longer listed", async () => {

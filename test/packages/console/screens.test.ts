@@ -228,6 +228,9 @@ describe("a recovery", () => {
     // Another time needs another count.
     await enter("Created since", "");
     expect(disabled()).toEqual(["Count"]);
+    await enter("Created since", "2030-01-01T00:00");
+    await click("Count");
+    expect(disabled()).toEqual(["Recover"]);
     await enter("Created since", "2026-11-21T00:00");
     await click("Count");
     await shows("3 would be sent again");
