@@ -63,7 +63,6 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
     ...(domain && {
       domainNames: [domain.name],
       certificate: Certificate.fromCertificateArn(folder, "Certificate", domain.certificateArn),
-      minimumProtocolVersion: cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
     }),
   });
   uploadPage(folder, bucket, props);

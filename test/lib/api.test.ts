@@ -105,7 +105,12 @@ describe("a method that a path does not have", () => {
       for (const template of Object.values<string>(Properties.Integration.RequestTemplates)) {
         expect(JSON.parse(template)).toEqual({ statusCode: status });
       }
-      expect(Object.keys(Properties.Integration.RequestTemplates)).toContain("application/json");
+      expect(Object.keys(Properties.Integration.RequestTemplates).sort()).toEqual([
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "text/plain",
+      ]);
     }
   });
 

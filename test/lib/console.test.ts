@@ -156,6 +156,7 @@ test("a custom domain of the console is added to the CORS origins", () => {
   const corsOrigins = ["https://app.example.com"];
   expect(originsOf({ console })).toEqual(["https://console.example.com"]);
   expect(originsOf({ console, corsOrigins })).toEqual([...corsOrigins, "https://console.example.com"]);
+  expect(originsOf({ console, corsOrigins: ["https://console.example.com"] })).toEqual(["https://console.example.com"]);
   expect(originsOf({ console: true })).toBeUndefined();
 });
 

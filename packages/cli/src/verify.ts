@@ -95,7 +95,7 @@ async function readBody(path: string | undefined): Promise<Buffer> {
 
 /** Adds the headers of the options to those of `--delivery`. */
 function readHeaders({ headers: path, header = [], signature }: Options, headers: Map<string, string>) {
-  const add = (name: string, value: string) => headers.set(name.trim().toLowerCase(), value.trim());
+  const add = (name: string, value: string) => headers.set(name.toLowerCase(), value.trim());
   if (path !== undefined) for (const [name, value] of headersIn(readText(path))) add(name, value);
   for (const line of header) {
     const [name, value] = parseHeader(line) ?? [];

@@ -111,6 +111,11 @@ const lines = {
     "Maximum ApproximateNumberOfMessagesNotVisible",
     "Maximum ApproximateNumberOfMessagesDelayed",
   ],
+  "Function errors (crashes, timeouts)": [
+    ...Array(17).fill("Sum Errors"),
+    Array.from({ length: 37 }, (_, index) => `e${index}`).join(" + "),
+    ...Array(37).fill("Sum Errors"),
+  ],
   "Function throttles": Array(17).fill("Sum Throttles"),
   "Sweep and notifications": ["Maximum SweepLag", "Maximum NotificationLag", "Sum Redriven"],
   "Dead letters": [

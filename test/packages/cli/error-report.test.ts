@@ -23,7 +23,7 @@ test("not_found names the command that lists each kind of resource, and returns 
 });
 
 test.each([
-  ["", "Sign in again: svc login"],
+  [" ", "Sign in again: svc login"],
   ["svc_x", "Set SVC_API_KEY to another credential"],
 ])("with SVC_API_KEY=%j, a rejected credential leads to the advice %j", (key, advice) => {
   const before = process.env.SVC_API_KEY;

@@ -329,6 +329,10 @@ const rows: Record<string, Row> = {
   },
   "deliveries are recovered": { args: ["deliveries", "recover", "--since", "2h", "--status", "held", ...ofWebhook] },
   "deliveries are counted": { args: ["deliveries", "recover", "--since", "2h", "--dry-run", ...ofWebhook] },
+  "deliveries of a disabled webhook of a suspended project are counted": {
+    args: ["deliveries", "recover", "--since", "2h", "--dry-run", ...ofWebhook],
+    responses: { [`GET ${webhookId}`]: { ...webhook, enabled: false, suspended_at: ago(60) } },
+  },
   deployments: { args: ["deployments", "list", ...inProject] },
   "no deployments": { args: ["deployments", "list", ...inProject], responses: without("GET events") },
   "a deployment that has succeeded": {

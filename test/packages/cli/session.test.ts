@@ -10,6 +10,8 @@ const jwt = `${segment({ alg: "HS256" })}.${segment({ sub: "alice", exp: 1_900_0
 test("svc and the console describe a JWT by its subject and expiry", () => {
   const expires_at = "2030-03-17T17:46:40.000Z";
   expect(identityOf(jwt)).toEqual({ kind: "jwt", subject: "alice", expires_at });
+  const strange = `a.${segment({ sub: 7, exp: 1e15 })}.c`;
+  expect(identityOf(strange)).toEqual({ kind: "jwt", subject: null, expires_at: null });
   for (const pasted of [jwt, `  Bearer ${jwt} `]) {
     expect(sessionOf(pasted)).toEqual({ token: jwt, kind: "jwt", user: "alice", expiresAt: Date.parse(expires_at) });
   }

@@ -307,7 +307,7 @@ describe("svc trigger", () => {
     expect(again.stderr).toBe(failed.stderr);
     expect(again.stdout).toMatch(/^forwarded +connection_refused in \d+ ms\n +→ Does the receiver run/m);
     const data = join(folder, "data.json");
-    writeFileSync(data, '{"reason":"out of memory"}');
+    writeFileSync(data, '{"reason":"out of memory","test":false}');
     await svcHere([...args, "--secret", secret, "--data", data], { env: { XDG_CONFIG_HOME: folder } });
     expect(JSON.parse(receiver.received.at(-1)?.body ?? "")).toMatchObject({
       data: { reason: "out of memory", test: true },

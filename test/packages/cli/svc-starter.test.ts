@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { environment, freshConfigHome, program } from "../../support/svc.ts";
 
@@ -16,9 +16,11 @@ test("starts the sources of a checkout, and the bundle where there are no source
     'export const run = (args: string[]) => console.log("sources", ...args);',
   );
   writeFileSync(join(folder, "dist/program.js"), 'export const run = (...args) => console.log("bundle", ...args[0]);');
-  const start = () =>
-    execFileSync(process.execPath, [join(folder, "bin/svc.js"), "a", "b"], { env: environment(), encoding: "utf8" });
+  // Code that another user could write to must not be loaded.
+  const env = environment({ NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: join(folder, "cache") });
+  const start = () => execFileSync(process.execPath, [join(folder, "bin/svc.js"), "a", "b"], { env, encoding: "utf8" });
   expect(start()).toBe("sources a b\n");
+  expect(readdirSync(join(folder, "cache"))).toEqual(["svc"]);
   rmSync(join(folder, "src"), { recursive: true });
   expect(start()).toBe("bundle a b\n");
 });

@@ -127,8 +127,8 @@ describe("signing in", () => {
     writeFileSync(configFile(XDG_CONFIG_HOME), JSON.stringify(config), { mode: 0o644 });
     const login = ["login", "--base-url", service.baseUrl, "--with-token"];
     await svcHere(login, { env: { XDG_CONFIG_HOME }, input: key });
-    expect((await svcHere(["logout"], { env: { XDG_CONFIG_HOME } })).stderr).toBe(
-      `Signed out of ${service.baseUrl}.\n`,
+    expect((await svcHere(["logout"], { env: { XDG_CONFIG_HOME, SVC_API_KEY: key } })).stderr).toBe(
+      `Signed out of ${service.baseUrl}.\nSVC_API_KEY is still set.\n`,
     );
     const stored = JSON.parse(readFileSync(configFile(XDG_CONFIG_HOME), "utf8"));
     expect(stored).toEqual({ ...config, base_url: service.baseUrl });
@@ -161,6 +161,7 @@ describe("signing in", () => {
     const taken = await login({ SVC_API_KEY: token, SVC_BASE_URL: nowhere }, "--base-url", service.baseUrl);
     expect(taken.match(/\w+ is set and takes precedence/g)).toHaveLength(2);
     expect(await login({ SVC_API_KEY: " ", SVC_BASE_URL: service.baseUrl })).not.toContain("precedence");
+    expect(await login({})).toContain(`Signed in to ${service.baseUrl} `);
     const whoami = async (more: Record<string, string>, ...args: string[]) =>
       json(await svcHere(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
     expect(await whoami({ SVC_API_KEY: token, SVC_BASE_URL: " " })).toMatchObject({
@@ -262,6 +263,7 @@ describe("on a terminal", () => {
     expect((await api.get(path(id))).status).toBe(200);
     const file = join(freshConfigHome(), "none.json");
     writeFileSync(file, '{"webhooks":[]}');
+    expect((await svcOnTerminal(["apply", "-f", file], [], env)).code).toBe(0);
     const pruned = await svcOnTerminal(["apply", "-f", file, "--prune", "--json"], [["[y/N] ", "yet\r"]], env);
     expect(pruned).toMatchObject({ code: 2, stdout: expect.stringMatching(`- .*${id}, [^]*Delete webhooks: 1[?]`) });
     expect((await api.get(path(id))).status).toBe(200);

@@ -24,10 +24,11 @@ test.each([
   expect(check).toThrow(expect.objectContaining({ exitCode: 2, message }));
 });
 
-test("a file of secrets may have the line breaks of Windows, and blank lines", () => {
+test("a file of secrets may have the line breaks of Windows, and blank lines; the variable commas and line breaks", () => {
   const secretFile = join(mkdtempSync(join(tmpdir(), "secrets-")), "secrets.txt");
   writeFileSync(secretFile, `${secret}\r\n \r\n${digits}\r\n`);
   expect(readSecrets({ secretFile })).toEqual([secret, digits]);
+  expect(readSecrets({}, { SVC_WEBHOOK_SECRET: ` ,${secret}\n${digits},x` })).toEqual([secret, digits, "x"]);
 });
 
 test("checkSecrets says which of several secrets is wrong", () => {

@@ -287,7 +287,7 @@ describe("with a stub service", () => {
     const target = await startStub([projects, projects, projects, projects]);
     const { client, requests } = await startStub([
       [status, { location: `${target.baseUrl}/v1/projects` }, '{"data":[]}'],
-      [status, { location: "/v1/elsewhere" }],
+      [status, { location: "/v1/elsewhere" }, errorBody("forbidden")],
       [status, { location: `${target.baseUrl}/v1/api-keys` }],
       projects,
     ]);
