@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -298,10 +298,18 @@ describe("svc trigger", () => {
     expect(headers?.["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
     expect(JSON.parse(body)).toMatchObject({ event: "deploy.succeeded", project_id: projectId, data: { test: true } });
     expect(headers).toHaveProperty("x-service-test", "true");
+    const config = join(folder, "svc/config.json");
+    mkdirSync(join(folder, "svc"));
+    writeFileSync(config, '{"base_url":"https://api.example.com"}');
     const down = ["trigger", "deploy.failed", "--json", "--forward", `http://127.0.0.1:${await freePort()}/`];
     const failed = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret of this machine") });
     expect(JSON.parse(failed.stdout)).toMatchObject({ forwarded: { error_code: "connection_refused" } });
+    const forward_secret = expect.stringMatching(/^whsec_/);
+    expect(JSON.parse(readFileSync(config, "utf8"))).toMatchObject({
+      base_url: "https://api.example.com",
+      forward_secret,
+    });
     const asText = down.filter((word) => word !== "--json");
     const again = await svcHere(asText, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(again.stderr).toBe(failed.stderr);

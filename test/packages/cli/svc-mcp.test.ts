@@ -638,6 +638,13 @@ describe("diagnose", () => {
       /No action/,
     ],
     [
+      "that succeeded before its newest deliveries, which wait",
+      { webhook: withHealth({ ...none, state: "healthy", last_success_at: at }), deliveries: [pending] },
+      "healthy",
+      /1 pending/,
+      /No action/,
+    ],
+    [
       "that recovered",
       { webhook: base, deliveries: [succeeded, failed], failing },
       "healthy",

@@ -1,9 +1,19 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import http from "node:http";
 import { join, relative } from "node:path";
+import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { jest } from "@jest/globals";
 import { mintToken } from "../../../bin/local/mint-token.ts";
@@ -214,11 +224,19 @@ describe("signing in", () => {
     const unread = await svcHere(["projects", "list"], { env: { XDG_CONFIG_HOME } });
     expect(unread).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Could not read .*config\.json: EISDIR/) });
     const login = ["login", "--base-url", service.baseUrl, "--with-token"];
-    const unwritten = await svcHere(login, { env: { XDG_CONFIG_HOME: "/sys/nowhere" }, input: key });
-    expect(unwritten).toMatchObject({
+    rmSync(configFile(XDG_CONFIG_HOME), { recursive: true });
+    const input = new PassThrough();
+    const unwritten = svcHere(login, { env: { XDG_CONFIG_HOME }, input });
+    // Now it has read the file.
+    await eventually(() => expect(input.listenerCount("readable")).toBeGreaterThan(0));
+    mkdirSync(configFile(XDG_CONFIG_HOME));
+    input.end(key);
+    expect(await unwritten).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^Could not write .*config\.json: E/),
     });
+    // No draft with the credential is left.
+    expect(readdirSync(join(XDG_CONFIG_HOME, "svc"))).toEqual(["config.json"]);
   });
 });
 
