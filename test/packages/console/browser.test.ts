@@ -792,7 +792,7 @@ inChromium.describe("the console in Chromium", () => {
         ["Home", "Node"],
       ]) {
         await page.keyboard.press(key ?? "");
-        expect(await focused(page)).toBe(name);
+        expect([await focused(page), await page.evaluate<number>("scrollY")]).toEqual([name, 0]);
         expect(await page.getByRole("tab", { name: name ?? "", selected: true }).count()).toBe(1);
       }
       await page.goto(`${run.baseUrl}/console/#/projects/${projectId}`);

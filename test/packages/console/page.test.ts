@@ -306,6 +306,7 @@ test("the presets of keys contain exactly these permissions, and are recognized 
     "CI: manage webhooks": ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "events:read"],
   });
   expect(permissions.presetOf(["events:read", "deliveries:read", "projects:read", "webhooks:read"])).toBe("CI: read");
+  expect(permissions.presetOf(permissions.presets["CI: manage webhooks"])).toBe("CI: manage webhooks");
   expect(permissions.presetOf(["projects:read"])).toBeUndefined();
 });
 
