@@ -57,7 +57,7 @@ export function Verify({ secret }: { secret: string | undefined }) {
         <p class="note warning">The code contains the new secret. A reload of the page removes it from here.</p>
       )}
       <ReceiverFiles key={language} language={language} />
-      <CheckRequest secret={secret} />
+      <CheckRequest key={secret} secret={secret} />
     </section>
   );
 }

@@ -503,6 +503,8 @@ test("every button to copy copies what is shown beside it, and says so for a whi
   expect([browser.copied, textOf(dialog())]).toEqual(["whsec_1234", expect.not.stringContaining("Not copied yet")]);
   await click("Done");
   await elapse(3_000);
+  expect(outlineOf()).toContain("value=whsec_1234");
+  sent.length = 0;
   const [, ...files] = await copies();
   expect(files).toEqual([
     ["Copy verify-webhook.mjs", "code"],
@@ -510,6 +512,7 @@ test("every button to copy copies what is shown beside it, and says so for a whi
   ]);
   await click("Python");
   expect((await copies())[0]?.[1]).toContain('SECRET = "whsec_1234"');
+  expect(sentTo("GET receivers.json")).toEqual([]);
 });
 
 test("a secret that the browser does not let the page copy is not taken for copied", async () => {
