@@ -42,7 +42,7 @@ export const webhooks = [
   ...["new", "slow", "probing"].map((state) => ({ ...webhook, id: state, health: { ...webhook.health, state } })),
   { ...webhook, id: "w-6", enabled: false },
   { ...webhook, id: "w-4", mode: "shadow", last_certification: { ...certified, passed: false } },
-  { ...webhook, id: "w-5", suspended_at: ago(60) },
+  { ...webhook, id: "w-5", suspended_at: ago(60), health: { ...webhook.health, state: "disabled" } },
 ];
 export const bucket = { start: ago(7_200), attempts: 0, succeeded: 0, p50_ms: null, p95_ms: null };
 export const stats = {
@@ -59,7 +59,7 @@ export const deliveries = [
   { ...deliveryOf(8, "pending"), waiting_for: "busy", next_attempt_at: later(5), attempt_count: 0 },
   { ...deliveryOf(4, "pending"), waiting_for: "recovery", next_attempt_at: at },
   { ...deliveryOf(3, "pending"), waiting_for: null, next_attempt_at: at },
-  { ...deliveryOf(2, "pending"), waiting_for: "schedule", next_attempt_at: later(300) },
+  { ...deliveryOf(2, "pending"), waiting_for: "schedule", next_attempt_at: later(300), last_attempt: attempt },
   ...[deliveryOf(1, "cancelled"), deliveryOf(0, "shadowed")],
   { ...deliveryOf(7, "held"), waiting_for: "suspended", deployment_id: deploymentId },
   { ...deliveryOf(6, "failed"), last_attempt: { ...failed, error_code: "http_status", status_code: 500 } },

@@ -83,7 +83,7 @@ export function respondWithSamples(): void {
   respond(`GET ${newest.id}`, () =>
     json({
       ...newest,
-      payload: { event: "deploy.failed" },
+      payload: { event: "deploy.failed", reason: "größer" },
       attempt_count: 2,
       attempts: [failed, { ...attempt, number: 2, request_count: 2, trigger: "redeliver" }],
     }),

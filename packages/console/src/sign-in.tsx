@@ -23,7 +23,7 @@ export function SignIn({ reason, command, check, onSignIn }: SignInProps) {
   async function signIn(event: Event): Promise<void> {
     event.preventDefault();
     const candidate = sessionOf(pasted);
-    if (isBusy || candidate.token === "") return;
+    if (isBusy) return;
     setBusy(true);
     setError(undefined);
     try {

@@ -117,6 +117,7 @@ describe("a failed load", () => {
     expect([sentTo("GET v1/api-keys").length, textsOf("alert")]).toEqual([1, []]);
     await shows("try again in 2 s");
     expect(sentTo("GET v1/api-keys")).toHaveLength(4);
+    expect(textOf()).not.toContain("Retrying");
     await shows("No API keys yet");
     expect([sentTo("GET v1/api-keys").length, textsOf("alert")]).toEqual([6, []]);
   });
@@ -152,11 +153,13 @@ describe("a failed load", () => {
   });
 
   const { id } = deliveryOf(1);
+  const project = { id: projectId, name: "Shop", role: "admin", created_at: at };
   test.each([
-    ["projects", "#/projects", "v1/projects", [{ id: projectId, name: "Shop", role: "admin", created_at: at }], "Shop"],
+    ["projects", "#/projects", "v1/projects", [project], "Shop"],
     ["API keys", "#/keys", "v1/api-keys", [], "No API keys yet"],
     ["a project", `#/projects/${projectId}`, "webhooks", [webhook], "example.com/hook"],
     ["a webhook", hash, webhookId, webhook, "Rotate secret"],
+    ["a webhook without its project", `${hash}/verify`, "v1/projects", [project], "Rotate secret"],
     ["a delivery", `${hash}/deliveries/${id}`, id, { ...deliveryOf(1), payload: {}, attempts: [] }, "Copy payload"],
     ["service accounts", `#/projects/${projectId}/access`, "service-accounts", [], "No service accounts yet"],
   ])(
@@ -168,6 +171,7 @@ describe("a failed load", () => {
       respond(`GET ${end}`, fail);
       await start(address);
       await until(isFailing);
+      await elapse(200);
       expect([count("h1"), classes().includes("skeleton")]).toEqual([1, false]);
       respond(`GET ${end}`, () => json(data));
       await until(() => !isFailing());

@@ -98,7 +98,7 @@ const screens: Record<string, Screen> = {
   },
   "webhooks of a project, for a viewer": { address: `#/projects/${otherProjectId}` },
   "deliveries of a project": { address: `${project}/deliveries` },
-  "deliveries of a project, filtered": { address: `${project}/deliveries?status=failed`, part: "Deliveries" },
+  "deliveries of a project, filtered": { address: `${project}/deliveries?until=${at}`, part: "Deliveries" },
   "deliveries of a project without webhooks": { address: `${project}/deliveries`, responses: [["GET webhooks", []]] },
   "deliveries of a project, for a viewer": { address: `#/projects/${otherProjectId}/deliveries` },
   "events of a project": { address: `${project}/events` },
@@ -554,8 +554,11 @@ test.each(Object.entries(actions).filter(([name]) => name !== "a secret is disca
 
 test("the page around a screen, which counts down the end of the session and says that the device is offline", async () => {
   browser.isOnline = false;
+  browser.page.activeElement = browser.page.body;
   await start("#/elsewhere", 100);
   expect(seen(browser.page.body)).toMatchSnapshot();
+  // The browser sets the focus of the first screen.
+  expect(browser.page.activeElement).toBe(browser.page.body);
 });
 
 test("the page around a screen, with an API key", async () => {

@@ -122,6 +122,8 @@ test.each([
     await click(verb);
     await until(() => textOf().split(message).length === 2);
     expect([path, ...textsOf("alert")]).toEqual([path, expect.stringContaining("that is marked")]);
+    const closed = browser.page.body.all().filter(({ localName, open }) => localName === "details" && !open);
+    expect(closed.map(textOf).join()).not.toContain(message);
   }
   path = `${paths[0]} permissions.0`;
   await click(verb);
