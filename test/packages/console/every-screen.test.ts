@@ -556,6 +556,7 @@ test("the page around a screen, which counts down the end of the session and say
   browser.isOnline = false;
   browser.page.activeElement = browser.page.body;
   await start("#/elsewhere", 100);
+  await elapse(200);
   expect(seen(browser.page.body)).toMatchSnapshot();
   // The browser sets the focus of the first screen.
   expect(browser.page.activeElement).toBe(browser.page.body);
@@ -568,8 +569,9 @@ test("the page around a screen, with an API key", async () => {
   expect(seen(browser.page.body)).toMatchSnapshot();
 });
 
-test("the sign-in page of a local run", () => {
+test("the sign-in page of a local run", async () => {
   browser.stored.clear();
   show({ signInCommand: "npm run open" });
+  await elapse(200);
   expect(seen(browser.page.body)).toMatchSnapshot();
 });
