@@ -328,20 +328,24 @@ describe("a batch", () => {
     ["its messages are enqueued", 0],
     // Longer than the upper bound for which the messages of other events wait.
     ["the messages of a slow event are enqueued", 1_100],
-  ])("ends only after %s, without a timer", async (_, readMs) => {
+  ])("ends only after %s, without a timer, also with events that fail and that are not valid", async (_, readMs) => {
     let enqueued = 0;
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "QueryCommand") await new Promise((resolve) => setTimeout(resolve, readMs));
+    const { webhook: failing } = await givenWebhook();
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command !== "QueryCommand") return send();
+      if (JSON.stringify(input).includes(failing.project_id)) throw new Error("DynamoDB is unavailable");
+      await new Promise((resolve) => setTimeout(resolve, readMs));
       return send();
     });
     interceptSqs(async ({ input }, send) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       const output = await send();
-      enqueued += (input as unknown as QueueBatch).Entries.length;
+      const { Entries = [] } = input as unknown as Partial<QueueBatch>;
+      enqueued += Entries.length;
       return output;
     });
     const timers = [jest.spyOn(globalThis, "setInterval"), jest.spyOn(globalThis, "clearInterval")] as const;
-    await publish(eventOf(webhook.project_id), eventOf(webhook.project_id));
+    await publish(eventOf(webhook.project_id), "junk", eventOf(failing.project_id), eventOf(webhook.project_id));
     expect(enqueued).toBe(2);
     expect(timers[1].mock.calls).toEqual(timers[0].mock.results.map(({ value }) => [value]));
     jest.restoreAllMocks();
