@@ -154,8 +154,13 @@ test("an event that is published twice gets one request: its message ends the ro
   expect(receiver.received).toHaveLength(1);
 });
 
-test.each([30, -10])("a row that is due in %i s is left to its worker", async (seconds) => {
-  const row = await givenWaiting(webhook, { ...delivery, due: new Date(Date.now() + 1_000 * seconds) });
+test.each([
+  [0, 30],
+  [0, -10],
+  [1, 300],
+])("a row with %i attempts that is due in %i s is left to its worker", async (attempt_count, seconds) => {
+  const due = new Date(Date.now() + 1_000 * seconds);
+  const row = await givenWaiting(webhook, { ...delivery, attempt_count, due });
   await carry(delivery);
   expect(receiver.received).toEqual([]);
   expect(await rowOf(delivery)).toEqual(row);
@@ -331,7 +336,9 @@ test("a redelivery that is requested in front of the record is sent after it", a
     isRequested = true;
     await requestAgain(row);
   });
+  const lines = watchLog();
   await carry(delivery);
+  expect(lines.find(({ message }) => message === "attempt")).not.toHaveProperty("FirstAttemptSuccess");
   expect(await rowOf(delivery)).toMatchObject({
     status: "pending",
     trigger: "redeliver",

@@ -89,6 +89,14 @@ describe("an entry", () => {
     expect(await addedBy(suspend(false))).toEqual([]);
   });
 
+  test("for each secret that a roll ends, or gives an end", async () => {
+    const { id, key, roll } = await givenKey();
+    const rolled: string[] = [];
+    const rollWith = (overlapSeconds: number) => async () => rolled.push(await roll(overlapSeconds));
+    expect(await addedBy(rollWith(600))).toEqual(ofKey(id, "rolled", key));
+    expect(await addedBy(rollWith(0))).toEqual(ofKey(id, "rolled", String(rolled[0]), key));
+  });
+
   test("is not added for a new or renamed key, nor for a change that failed", async () => {
     const { api, path } = await givenKey();
     expect(await addedBy(() => api.patch(path, { name: "other" }))).toEqual([]);

@@ -11,7 +11,7 @@ import {
   removePlace,
   wake,
 } from "../../../functions/deliveries/backlog-store.ts";
-import { loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { interceptDynamo, loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { prepareDeliveries, wakeUpOf } from "../../support/deliveries.ts";
 
 /* The line of places of a webhook, and its wake-up. */
@@ -83,6 +83,21 @@ describe("wake", () => {
     await wake(webhook, at(60));
     expect(await wake(webhook, at(seconds))).toBe(isFirst);
     expect(await wakeUp()).toMatchObject({ due: at(due).toISOString(), wakes: 2 });
+  });
+
+  test("does not move a look back that another call moves further forward meanwhile", async () => {
+    await wake(webhook, at(60));
+    let writes = 0;
+    interceptDynamo(async (_, send) => {
+      writes += 1;
+      if (writes === 2) {
+        restoreAws();
+        await wake(webhook, at(10));
+      }
+      return send();
+    });
+    await wake(webhook, at(30));
+    expect(await wakeUp()).toMatchObject({ due: at(10).toISOString() });
   });
 
   test("spreads the wake-ups over all shards of the index, for a write each", async () => {

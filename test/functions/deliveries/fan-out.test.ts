@@ -379,21 +379,24 @@ describe("an invalid event", () => {
 });
 
 describe("when DynamoDB fails", () => {
-  test("for one of several webhooks, the others are sent, and the event is retried for the missing one", async () => {
-    const projectId = randomUUID();
-    const { webhook: healthy } = await givenWebhook({ projectId });
-    const { webhook: failing } = await givenWebhook({ projectId });
-    await changeWebhook(failing, { slow_since: new Date().toISOString() });
-    const event = eventOf(projectId);
-    failDynamo((call) => isCall(call, "PutItem", "deliveries") && JSON.stringify(call.input).includes(failing.id));
-    const messageId = randomUUID();
-    expect(await receive(event, { messageId })).toEqual({ batchItemFailures: [{ itemIdentifier: messageId }] });
-    expect(await takenFirst()).toEqual([healthy.id]);
+  test.each(["slow_since", "disabled_at"])(
+    "for one of several webhooks, with %s, the others are sent, and the event is retried for the missing one",
+    async (field) => {
+      const projectId = randomUUID();
+      const { webhook: healthy } = await givenWebhook({ projectId });
+      const { webhook: failing } = await givenWebhook({ projectId });
+      await changeWebhook(failing, { [field]: new Date().toISOString() });
+      const event = eventOf(projectId);
+      failDynamo((call) => isCall(call, "PutItem", "deliveries") && JSON.stringify(call.input).includes(failing.id));
+      const messageId = randomUUID();
+      expect(await receive(event, { messageId })).toEqual({ batchItemFailures: [{ itemIdentifier: messageId }] });
+      expect(await takenFirst()).toEqual([healthy.id]);
 
-    restoreAws();
-    expect(await receive(event, { messageId, receives: 2 })).toEqual(allDone);
-    await Promise.all([onlyRowOf(healthy), onlyRowOf(failing)]);
-  });
+      restoreAws();
+      expect(await receive(event, { messageId, receives: 2 })).toEqual(allDone);
+      await Promise.all([onlyRowOf(healthy), onlyRowOf(failing)]);
+    },
+  );
 
   test.each<[string, (failing: Webhook) => void]>([
     [

@@ -4,6 +4,7 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
 import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
+import { itemsOf } from "../../support/stored-items.ts";
 
 const service = useService();
 
@@ -113,6 +114,19 @@ describe("a removal", () => {
       "service_account.removal_begun",
       ...before,
     ]);
+  });
+
+  test("is counted once when another request makes it meanwhile", async () => {
+    const { admin, path, projectId } = await newServiceAccount(service);
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "QueryCommand") {
+        restoreAws();
+        await admin.api.delete(path);
+      }
+      return send();
+    });
+    expect((await admin.api.delete(path)).status).toBe(204);
+    expect(await itemsOf("serviceAccounts", { project_id: projectId })).toMatchObject([{ account_count: 0 }]);
   });
 
   test("no key survives that is created at the same time", async () => {
