@@ -4,7 +4,7 @@ import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import type { ImportResult } from "../../../functions/schema/import-rows.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { beforeTransaction, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { eventOf, findSecrets, publish } from "../../support/deliveries.ts";
 import { startReceiver } from "../../support/receiver.ts";
 import { type Api, useService } from "../../support/service.ts";
@@ -225,6 +225,14 @@ test("calls with the same rows at the same time store each webhook once", async 
   expect(await listed()).toHaveLength(3);
   expect(results.reduce((sum, { imported }) => sum + imported, 0)).toBe(3);
   expect(results.flatMap(({ refused }) => refused)).toEqual([]);
+});
+
+test("a row that is unchanged is counted once, also when another call stores a webhook meanwhile", async () => {
+  const [known, other, added] = [1, 2, 3].map((number) => row({ url: `https://example.com/${number}` }));
+  await importAll([known]);
+  beforeTransaction(() => importAll([other]));
+  expect(await importAll([known, added])).toEqual(result(1, 1));
+  restoreAws();
 });
 
 test("the log has the counts of an import, and no secret", async () => {

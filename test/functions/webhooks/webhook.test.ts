@@ -187,7 +187,7 @@ test.each<[string, unknown, string, string]>([
   ["with two *", { branch: ["release/**"] }, "filter.branch.0", "must have * only at its end"],
   [
     "of 4,097 bytes",
-    { a: VALUES.map((text) => text.padEnd(201, "x")).with(0, "x".repeat(211)) },
+    { a: VALUES.map((text) => text.padEnd(201, "x")).with(0, `é${"x".repeat(209)}`) },
     "filter",
     "must have at most 4096 bytes as JSON",
   ],
