@@ -44,10 +44,9 @@ export function attemptBars(buckets: readonly AttemptBucket[], { width, height }
   };
   const total = max.succeeded + max.failed;
   // Room for the least height below the line, and above it.
-  const room = (most: number, other: number) => (most === 0 ? 0 : other === 0 ? height : MIN_HEIGHT);
-  const [leastAbove, leastBelow] = [room(max.succeeded, max.failed), room(max.failed, max.succeeded)];
+  const room = (most: number) => (most === 0 ? 0 : MIN_HEIGHT);
   const wanted = total === 0 ? height : (height * max.succeeded) / total;
-  const baseline = Math.min(Math.max(wanted, leastAbove), height - leastBelow);
+  const baseline = Math.min(Math.max(wanted, room(max.succeeded)), height - room(max.failed));
   const step = width / buckets.length;
   const bar = (index: number, count: number, most: number, space: number, isAbove: boolean): Rectangle | null => {
     if (count === 0) return null;
@@ -69,7 +68,7 @@ export function attemptBars(buckets: readonly AttemptBucket[], { width, height }
 /**
  * Returns the lines through values over time, each as the `points` of an SVG polyline. A bucket without a value ends a line.
  * A value between two such buckets becomes a short level line.
- * @param max the value at the top
+ * @param max the value at the top: none is above it
  */
 export function linesThrough(values: readonly (number | null)[], max: number, { width, height }: Size): string[] {
   const step = width / values.length;
@@ -78,7 +77,7 @@ export function linesThrough(values: readonly (number | null)[], max: number, { 
   for (const [index, value] of values.entries()) {
     if (value !== null) {
       if (!isOpen) lines.push([]);
-      lines.at(-1)?.push([step * (index + 0.5), height - (height * Math.min(value, max)) / max]);
+      lines.at(-1)?.push([step * (index + 0.5), height - (height * value) / max]);
     }
     isOpen = value !== null;
   }
