@@ -779,10 +779,12 @@ inChromium.describe("the console in Chromium", () => {
       expect(await page.evaluate<string>(ring)).toBe("solid");
     });
 
-    test("arrow keys move between the languages and between the rows of a list", async () => {
+    test("arrow keys move between the languages and between the rows of a list, and do not scroll", async () => {
       const { projectId, hash } = await newScenario({ name: "Arrows" });
       await call("POST", `/v1/projects/${projectId}/webhooks`, { url: "https://example.com/2", events: eventNames });
       const page = await signedIn(`${hash}/verify`);
+      await page.evaluate("addEventListener('keydown', (event) => (window.scrolls = !event.defaultPrevented))");
+      const scrolls = () => page.evaluate<boolean>("window.scrolls");
       await page.getByRole("tab", { name: "Node" }).focus();
       for (const [key, name] of [
         ["ArrowRight", "Python"],
@@ -792,7 +794,7 @@ inChromium.describe("the console in Chromium", () => {
         ["Home", "Node"],
       ]) {
         await page.keyboard.press(key ?? "");
-        expect([await focused(page), await page.evaluate<number>("scrollY")]).toEqual([name, 0]);
+        expect([await focused(page), await scrolls()]).toEqual([name, false]);
         expect(await page.getByRole("tab", { name: name ?? "", selected: true }).count()).toBe(1);
       }
       await page.goto(`${run.baseUrl}/console/#/projects/${projectId}`);
@@ -801,8 +803,10 @@ inChromium.describe("the console in Chromium", () => {
       const names = await links.allTextContents();
       await links.first().focus();
       await page.keyboard.press("ArrowDown");
-      expect(await focused(page)).toBe(names[1]);
+      expect([await focused(page), await scrolls()]).toEqual([names[1], false]);
+      // Below the last row there is none.
       await page.keyboard.press("ArrowDown");
+      expect(await scrolls()).toBe(true);
       await page.keyboard.press("ArrowUp");
       expect(await focused(page)).toBe(names[0]);
     });
