@@ -291,8 +291,6 @@ inChromium.describe("the console in Chromium", () => {
     });
   });
 
-  describe("access and audit of a project", () => {});
-
   describe("the check of a request", () => {
     test("finds a delivery valid, explains a changed one, and sends nothing", async () => {
       const target = await newReceiver();

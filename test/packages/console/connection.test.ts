@@ -137,12 +137,12 @@ test("an aborted signal ends the wait for a retry", async () => {
   expect(requests).toHaveLength(1);
 });
 
-test("an aborted request throws the reason of the signal, not a lost connection", async () => {
-  const unmounted = new AbortController();
-  const aborted = () => {
-    unmounted.abort(new Error("unmounted"));
-    throw unmounted.signal.reason;
+test("a request without a response in time has timed out, which is no lost connection", async () => {
+  const timeout = new DOMException("Timed out.", "TimeoutError");
+  jest.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort(timeout));
+  const late = () => {
+    throw timeout;
   };
-  const outcome = await result(clientFor([aborted], { signal: unmounted.signal }).listProjects());
-  expect(outcome).toMatchObject({ message: "unmounted" });
+  const outcome = await result(clientFor([late]).listProjects());
+  expect(outcome).toMatchObject({ name: "NetworkError", message: expect.stringContaining("within") });
 });
