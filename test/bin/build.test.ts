@@ -111,6 +111,11 @@ describe("a bundle", () => {
   test.each<[string, string, RegExp]>([
     ["that does not load", 'throw new Error("TABLE is not set");', /^The bundle of x does not load: TABLE is not set$/],
     ["without a handler", "exports.handle = () => {};", /^The bundle of x exports no handler\.$/],
+    [
+      "that needs a variable",
+      "exports.handler = process.env.PATH && (() => {});",
+      /^The bundle of x exports no handler/,
+    ],
     ["that prints", 'console.log("hello"); exports.handler = () => {};', /^hello$/],
     ["that ends the process", "process.exit(3);", /^The bundles do not load: exit code 3\.$/],
     [

@@ -12,12 +12,13 @@ test("package-lock.json lists the optional packages of all platforms, which npm 
   expect(Object.keys(completed(incomplete))).toEqual(names);
 });
 
-test("an entry has the platform that the package's name contains", () => {
+test("an entry has the platform that the package's name contains, and is for development unless the project needs it", () => {
   const version = "1.2.3";
   const [darwin, musl, gnu] = ["@a/darwin-arm64", "@a/b-linux-arm-musleabihf", "@a/b-linux-x64-gnu"] as const;
   const optionalDependencies = { [darwin]: version, [musl]: version, [gnu]: version };
-  expect(missingPackages({ "node_modules/b": { dev: true, optionalDependencies } })).toEqual({
-    [`node_modules/${darwin}`]: { version, dev: true, optional: true, os: ["darwin"], cpu: ["arm64"] },
+  const project = { optionalDependencies: { [darwin]: version } };
+  expect(missingPackages({ "": project, "node_modules/b": { dev: true, optionalDependencies } })).toEqual({
+    [`node_modules/${darwin}`]: { version, optional: true, os: ["darwin"], cpu: ["arm64"] },
     [`node_modules/${musl}`]: { version, dev: true, optional: true, os: ["linux"], cpu: ["arm"], libc: ["musl"] },
     [`node_modules/${gnu}`]: { version, dev: true, optional: true, os: ["linux"], cpu: ["x64"], libc: ["glibc"] },
   });

@@ -243,7 +243,8 @@ const examples: Example[] = [
     async start(options) {
       const { default: fastify } = await import("fastify" as string);
       const { webhooks } = await importExample("fastify");
-      const app = fastify({ forceCloseConnections: true });
+      // The rest of an app may have another limit.
+      const app = fastify({ forceCloseConnections: true, bodyLimit: 1_000 });
       app.register(webhooks, { prefix: "/webhooks", ...options });
       await app.listen({ port: 0, host: "127.0.0.1" });
       const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/webhooks`;
