@@ -215,10 +215,14 @@ describe("in dev", () => {
     expect(written.length).toBeLessThanOrEqual(12);
   });
 
-  test.each(["", ", also when it cannot be read"])("keeps a reserved concurrency of a function%s", async (how) => {
+  test.each([
+    ["", ""],
+    [", also when it cannot be read", "GetFunctionConcurrency"],
+    [", also when it cannot be called", "Invoke"],
+  ])("keeps a reserved concurrency of a function%s", async (_, denied) => {
     const name = account.nameOf("AWS::Lambda::Function", "WorkersDeliveriesSweepFunction");
     account.concurrency.set(name, 3);
-    if (how !== "") account.denied.add("GetFunctionConcurrency");
+    account.denied.add(denied);
     await drill(["function-throttles"]);
     expect(account.concurrency.get(name)).toBe(3);
   });
