@@ -32,11 +32,12 @@ test("a removal that the SDK sends again, because its response was lost, still a
   expect(sent.requests).toBe(2);
 });
 
-test("an addition that the SDK sends again, because its response was lost, returns the project", async () => {
+test("an addition that the SDK sends again, because its response was lost, returns the project, with the default role", async () => {
   const { api, userId } = service.user();
   const sent = loseNextResponse("TransactWriteItemsCommand");
   const project = await upsertMember({ user_id: userId, project_id: randomUUID(), name: "Shop" });
   expect(sent.requests).toBe(2);
+  expect(project.role).toBe("admin");
   expect((await api.get("/v1/projects")).body.data).toEqual([project]);
 });
 
