@@ -32,8 +32,9 @@ test("a token that begins with one of the prefixes is an API key, and any other 
   expect(kindOfKey("old.1")).toEqual({ prefix: "old.", hash: "hmac-sha256" });
 });
 
-test("a change of the setting applies at once", () => {
+test("the setting is parsed once, and a change of it applies at once", () => {
   set([kind("acme_")]);
+  expect(importedKeyKinds()).toBe(importedKeyKinds());
   expect(kindOf("acme_1")).toBe("api_key");
   set([kind("beta_")]);
   expect(kindOf("acme_1")).toBe("jwt");
