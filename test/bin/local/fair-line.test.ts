@@ -20,6 +20,8 @@ test("the messages of a busy project wait for those of others, each in its own o
 
 test("a project that has waited for nothing is not before one that has", () => {
   const line = new FairLine();
+  line.push(message("late", 0));
+  line.shift();
   for (let number = 1; number <= 10; number++) line.push(message("busy", number));
   for (let number = 1; number <= 5; number++) line.shift();
   line.push(message("late", 1), message("late", 2));
