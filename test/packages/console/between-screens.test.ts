@@ -258,7 +258,7 @@ test.each<[state: string, from: string, to: string, steps: () => Promise<void>]>
   ["older events without a filter", `${project}/events`, `${project}/events?event=deploy.failed`, clicks("Load more")],
   ["events of another project", `${project}/events`, `${otherProject}/events`, clicks("Load more")],
   ["an error of another delivery", detail, `${hash}/deliveries/${deliveryOf(8).id}`, clicks("Redeliver")],
-  ["another report", `${hash}/certification?id=c-1`, `${hash}/certification?id=c-2`, clicks()],
+  ["another report", `${hash}/certification?id=c-2`, `${hash}/certification?id=c-1`, clicks()],
   ["another period", `${hash}/health`, `${hash}/health?window=7d`, clicks()],
   [
     "a request to check of another webhook",

@@ -105,6 +105,7 @@ describe("the request of an attempt", () => {
         expect(body).toBe(JSON.stringify(delivery.payload));
         expect(body).toBe(bodyOf(delivery));
         expect(args).toContain(url);
+        expect(args.filter((arg) => arg.startsWith("webhook-timestamp"))).toHaveLength(1);
         const at = new Date(Number(headers.get("webhook-timestamp")) * 1000);
         expect(Math.abs(at.getTime() - Date.now())).toBeLessThan(60_000);
         expect(Object.fromEntries(headers)).toMatchObject(signatureHeaders({ deliveryId: id, at, body }, secret));
