@@ -86,6 +86,7 @@ export const forged = { check: "forged_signature", expected: "4xx", status_code:
 export const checks = [
   { ...check, passed: true },
   { ...forged, duration_ms: null, passed: false, hint },
+  { ...forged, check: "stale_timestamp", duration_ms: null, passed: false, hint: null },
 ];
 export const events = [
   { event: "deploy.started", deployment_id: deploymentId, data: { environment: "production" } },
