@@ -6,10 +6,14 @@ import { note, printable, type Style, styled } from "./terminal.ts";
 const WIDE =
   /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
 const graphemes = new Intl.Segmenter();
+// Most texts. Finding their graphemes takes most of the time and memory of a long table.
+const ASCII = /^[ -~]*$/;
 
 /** The width of a text on a terminal, in columns. */
 export const widthOf = (text: string): number =>
-  [...graphemes.segment(text)].reduce((sum, { segment }) => sum + (WIDE.test(segment) ? 2 : 1), 0);
+  ASCII.test(text)
+    ? text.length
+    : [...graphemes.segment(text)].reduce((sum, { segment }) => sum + (WIDE.test(segment) ? 2 : 1), 0);
 
 export interface Cell {
   text: string;
