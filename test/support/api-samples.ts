@@ -57,7 +57,7 @@ export const later = (seconds: number) => new Date(now + seconds * 1_000).toISOS
 export const deliveries = [
   { ...deliveryOf(9, "pending"), last_attempt: listed, waiting_for: "schedule", next_attempt_at: later(300) },
   { ...deliveryOf(8, "pending"), waiting_for: "busy", next_attempt_at: later(5), attempt_count: 0 },
-  { ...deliveryOf(4, "pending"), waiting_for: "recovery", next_attempt_at: at },
+  { ...deliveryOf(4, "pending"), waiting_for: "recovery", next_attempt_at: at, last_attempt: listed },
   { ...deliveryOf(3, "pending"), waiting_for: null, next_attempt_at: at },
   { ...deliveryOf(2, "pending"), waiting_for: "schedule", next_attempt_at: later(300), last_attempt: attempt },
   ...[deliveryOf(1, "cancelled"), deliveryOf(0, "shadowed")],

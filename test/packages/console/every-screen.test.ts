@@ -212,6 +212,11 @@ const screens: Record<string, Screen> = {
     part: "Certification",
     responses: [["GET c-1", () => failure(404, "not_found", "No certification with this id exists.")]],
   },
+  "a certification of a suspended project": {
+    address: certification,
+    part: "Certification",
+    responses: [["GET c-1", () => failure(403, "project_suspended", "The project is suspended.")]],
+  },
   "a certification that was not finished": {
     address: certification,
     part: "Certification",
