@@ -193,6 +193,25 @@ test("with a batch size of ten, more than 20 batches of one run at once", async 
   await eventually(async () => expect(await depth("deliveries")).toBe(0));
 });
 
+test("a queue that could not be read is read again, after a second", async () => {
+  const readAt: number[] = [];
+  interceptSqs(({ command, input }, proceed) => {
+    if (command !== "ReceiveMessageCommand" || input.QueueUrl !== queueUrl("events")) return proceed();
+    const isFirst = readAt.push(performance.now()) === 1;
+    return isFirst ? Promise.reject(new Error("SQS is unavailable")) : proceed();
+  });
+  let received: string[] = [];
+  handlers["deliveries/fan-out"] = async (event) => {
+    received = bodiesOf(event);
+  };
+  await send("events", "late");
+  await start();
+  await eventually(() => expect(received).toEqual(["late"]));
+  const [first = 0, second = 0] = readAt;
+  // Timers may fire one millisecond early.
+  expect(second - first).toBeGreaterThanOrEqual(999);
+});
+
 test("the sweep runs at once and then at the given interval, also after a run that failed", async () => {
   const startedAt: number[] = [];
   handlers["deliveries/sweep"] = async () => {
