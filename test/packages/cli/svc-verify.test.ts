@@ -393,7 +393,7 @@ describe("svc verify", () => {
 
   test("accepts headers as options, as JSON, as curl shows them, and an event of API Gateway", async () => {
     const one = lines.flatMap((line) => ["--header", line]);
-    expect((await svcHere(["verify", ...one, ...atArrival], { env, input: body })).code).toBe(0);
+    expect((await svcHere(["verify", ...one, ...atArrival, "--body", "-"], { env, input: body })).code).toBe(0);
     const asJson = file("headers.json", JSON.stringify(signed()));
     const asTrace = file("trace.txt", lines.map((line) => `> ${line}`).join("\r\n"));
     const inSeconds = ["--at", String(at.getTime() / 1000)];

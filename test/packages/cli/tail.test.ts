@@ -12,6 +12,7 @@ const [webhook, other] = ["w-1", "w-2"].map((webhookId) => ({ projectId: "p-1", 
   WebhookRef,
   WebhookRef,
 ];
+const errorOf = (status: number) => new ApiError(status, { code: "x", message: "No.", request_id: "r" });
 const idOf = (number: number) => `d-${String(number).padStart(4, "0")}`;
 const newDelivery = (number: number, status: Delivery["status"], { webhookId } = webhook): Delivery => ({
   id: idOf(number),
@@ -31,7 +32,7 @@ const newDelivery = (number: number, status: Delivery["status"], { webhookId } =
 let deliveries: Delivery[];
 /** Whether the second webhook cannot be read, and no delivery looked up. */
 let isDown: boolean;
-/** By the id of a webhook whose deliveries cannot be listed. */
+/** By the id of a webhook whose deliveries cannot be listed, or of a delivery that cannot be looked up. */
 let errors: Map<string, ApiError>;
 let printed: string[];
 let lookups: string[];
@@ -71,7 +72,9 @@ function start(last: number, json = true): void {
     },
     getDelivery: async (_webhook: unknown, id: string) => {
       lookups.push(id);
-      if (isDown) throw new ApiError(503, { code: "service_unavailable", message: "Busy.", request_id: "r" });
+      if (isDown) throw errorOf(503);
+      const error = errors.get(id);
+      if (error) throw error;
       return deliveries.find((delivery) => delivery.id === id);
     },
   } as unknown as Client;
@@ -110,10 +113,14 @@ test("without --json, a line has the time and the cause of the last attempt, and
   isDown = true;
   deliveries.push(newDelivery(3, "failed"));
   await eventually(() => expect(printed[3]).toMatch(/failed +deploy.started +Chat +attempt 1$/));
+  isDown = false;
+  // It has expired since.
+  errors.set("d-0004", errorOf(404));
+  deliveries.push(newDelivery(4, "failed"));
+  await eventually(() => expect(printed[4]).toMatch(/failed +deploy.started +Chat +attempt 1$/));
 });
 
 test("continues without a webhook that was deleted, and ends when all were, or when the credential is rejected", async () => {
-  const errorOf = (status: number) => new ApiError(status, { code: "x", message: "No.", request_id: "r" });
   start(0);
   await eventually(() => expect(pauses.length).toBeGreaterThan(0));
   errors.set(other.webhookId, errorOf(404));
