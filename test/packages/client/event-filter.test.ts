@@ -50,9 +50,11 @@ test("a decision without a filter follows from the events of the webhook", () =>
 });
 
 test("the fields that no event has are unknown, unless there are no events", () => {
-  const webhook = { events: ["deploy.failed"], filter };
-  const unknown = 'None of the events has the field "environment" in its data. Is it misspelt?';
-  expect(trialOf(webhook, [eventOf(undefined), eventOf({ branch: null })]).problems).toEqual([unknown]);
+  const webhook = { events: ["deploy.failed"], filter: { ...filter, constructor: ["acme"] } };
+  expect(trialOf(webhook, [eventOf(undefined), eventOf({ branch: null })]).problems).toEqual([
+    'None of the events has the field "environment" in its data. Is it misspelt?',
+    'None of the events has the field "constructor" in its data. Is it misspelt?',
+  ]);
   expect(trialOf(webhook, [])).toMatchObject({
     summary: "The project has no events of the last 30 days.",
     problems: [],
