@@ -35,19 +35,55 @@ const webhookWith = (health: Partial<WebhookHealth>, changes: Partial<Webhook> =
 });
 const gone = { enabled: false, disabled_reason: "gone" } as const;
 
-test.each<[Webhook, string, string]>([
-  [webhookWith({ state: "new" }), "new", "dim"],
-  [webhookWith({}), "healthy", "green"],
-  [webhookWith({ state: "slow", since: at(-60) }), "slow since 1 min ago", "yellow"],
-  [webhookWith({ state: "failing", since: at(-9) }), "failing since 9 s ago", "red"],
-  [webhookWith({ state: "probing", since: at(-99), next_probe_at: at(40) }), "failing, next probe in 40 s", "red"],
-  [webhookWith({}, { mode: "shadow" }), "shadow", "magenta"],
-  [webhookWith({ state: "disabled", since: at(-9) }, { ...gone, mode: "shadow" }), "disabled: gone", "red"],
-  [webhookWith({ state: "disabled", since: at(-9) }, gone), "disabled: gone", "red"],
-  [webhookWith({ state: "disabled" }, { suspended_at: at(-9) }), "project suspended", "red"],
-  [webhookWith({ state: "disabled" }, { ...gone, suspended_at: at(-9) }), "disabled: gone, project suspended", "red"],
-])("the state of a webhook %# is shown in words", (webhook, text, style) => {
+const inProject = "--project p-1";
+const held = `Deliveries are held, and not sent by themselves later. Enable the webhook and send them: svc webhooks update w-1 --enable ${inProject} && svc deliveries recover --since 24h --webhook w-1 ${inProject}`;
+const ofOperator = "Deliveries are held. Contact the operator of the platform.";
+
+test.each<[Webhook, string, string, string | undefined]>([
+  [
+    webhookWith({ state: "new" }),
+    "new",
+    "dim",
+    `No delivery has succeeded yet. Send one: svc webhooks test w-1 ${inProject}`,
+  ],
+  [webhookWith({}), "healthy", "green", undefined],
+  [
+    webhookWith({ state: "slow", since: at(-60) }),
+    "slow since 1 min ago",
+    "yellow",
+    "The receiver responds slowly: deliveries may wait for each other.",
+  ],
+  [
+    webhookWith({ state: "failing", since: at(-9) }),
+    "failing since 9 s ago",
+    "red",
+    "Deliveries are retried by the schedule.",
+  ],
+  [
+    webhookWith({ state: "probing", since: at(-99), next_probe_at: at(40) }),
+    "failing, next probe in 40 s",
+    "red",
+    "Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.",
+  ],
+  [
+    webhookWith({}, { mode: "shadow" }),
+    "shadow",
+    "magenta",
+    `Deliveries are signed and logged, and not sent. Switch it: svc webhooks update w-1 --mode live ${inProject}`,
+  ],
+  [webhookWith({ state: "disabled", since: at(-9) }, { ...gone, mode: "shadow" }), "disabled: gone", "red", held],
+  [webhookWith({ state: "disabled", since: at(-9) }, gone), "disabled: gone", "red", held],
+  [webhookWith({ state: "disabled" }, { suspended_at: at(-9) }), "project suspended", "red", ofOperator],
+  [
+    webhookWith({ state: "disabled" }, { ...gone, suspended_at: at(-9) }),
+    "disabled: gone, project suspended",
+    "red",
+    ofOperator,
+  ],
+])("the state of a webhook %# is shown in words, and on its page what it means", (webhook, text, style, meaning) => {
   expect(stateCell(webhook, now)).toEqual({ text, style });
+  // The line below that of the state has no name.
+  expect(/^state .*\n(?: +(.*)$)?/m.exec(webhookPage(webhook, now))?.[1]).toBe(meaning);
 });
 
 test.each([
