@@ -115,7 +115,7 @@ export async function smoke(
   // The cleanup runs in every case, with its own time limit.
   context.send = client({ requestMs: requestMs / 2, stop: AbortSignal.timeout(requestMs / 2) });
   printRedacted(`\n${bold("Cleanup")}`);
-  report(cleanup, await outcomeOf(cleanup, context, "FAIL"), []);
+  report(cleanup, await outcomeOf(cleanup, context), []);
 
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   printRedacted(`\n${closing(count, isFinished, seconds)}\n`);
@@ -126,7 +126,7 @@ export async function smoke(
     for (const { title, sections, checks } of groups) {
       printRedacted(`\n${bold(title)}`);
       for (const check of checks) {
-        const outcome = await outcomeOf(check, context, "skip");
+        const outcome = await outcomeOf(check, context);
         report(check, outcome, sections);
         if (outcome.verdict === "FAIL" && check.isGate) return false;
         if (stop.aborted) {
@@ -152,8 +152,7 @@ const cleanup: Check = {
   },
 };
 
-/** Runs a check. @param whenInterrupted verdict of a check that the end of the run cuts off */
-async function outcomeOf(check: Check, context: CheckContext, whenInterrupted: Verdict): Promise<Outcome> {
+async function outcomeOf(check: Check, context: CheckContext): Promise<Outcome> {
   const startedAt = performance.now();
   const outcome = (verdict: Verdict, note: string | undefined): Outcome => ({
     verdict,
@@ -169,7 +168,8 @@ async function outcomeOf(check: Check, context: CheckContext, whenInterrupted: V
       return outcome("FAIL", `not checked, but --all requires it: ${message}`);
     }
     if (error instanceof CheckWarning) return outcome("warn", message);
-    if (error instanceof CheckInterrupted) return outcome(whenInterrupted, message);
+    // Not in the cleanup, which reports what it could not remove.
+    if (error instanceof CheckInterrupted) return outcome("skip", message);
     // A call to AWS that fails is a finding about the stage, not a bug here.
     if (error instanceof CheckFailed || error instanceof AwsError) return outcome("FAIL", message);
     // A bug in the smoke test itself. It is caught here so that the cleanup still runs.
