@@ -196,6 +196,17 @@ describe("in dev", () => {
     expect(queue).toEqual([{ id: "other", body: "{}", isHidden: false }]);
   });
 
+  test("skips an alarm that rings after all were read, as by another drill, and does not end", async () => {
+    const queue = account.queue("deployment-webhooks-dev-deliveries-dlq");
+    const { evaluate } = account;
+    account.evaluate = () => {
+      evaluate.call(account);
+      if (queue.length === 0) queue.push({ id: "other", body: "{}" });
+    };
+    const { text } = await drill(["deliveries-dead-letters"]);
+    expect(text).toContain("skip    dev-page-deliveries-dead-letters: is in ALARM already: find out why first");
+  });
+
   test("deletes a message that arrives in the dead-letter queue two minutes after the fault has ended", async () => {
     const { consumeEvents } = account;
     account.consumeEvents = () => void setTimeout(() => consumeEvents.call(account), 2 * limits.minuteMs);

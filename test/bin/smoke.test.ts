@@ -606,15 +606,18 @@ describe("a stage with faults", () => {
     await expectNothingRemains();
   });
 
-  test("failing deletions: each remaining resource is named with the request that removes it", async () => {
+  test("failing deletions and lists: each remaining resource is named with the request that removes it", async () => {
     const body = '{"error":{"code":"internal_error","message":"x","request_id":"r"}}';
     const headers = { "x-request-id": "r", "cache-control": "no-store", "x-content-type-options": "nosniff" };
-    const respond = ({ method }: ProxiedRequest) => (method === "DELETE" ? { status: 500, headers, body } : undefined);
+    const isFailing = ({ method, path }: ProxiedRequest) =>
+      method === "DELETE" || (method === "GET" && /\/(api-keys|webhooks)$/.test(path));
+    const respond = (request: ProxiedRequest) => (isFailing(request) ? { status: 500, headers, body } : undefined);
     const { hasPassed, FAIL, text } = await checkThroughProxy({ respond });
     expect({ hasPassed, last: FAIL.at(-1) }).toEqual({
       hasPassed: false,
       last: "everything that was created is removed",
     });
+    expect(text).toMatch(/any webhook marked smoke-\S+ \(GET /);
     const [key] = await keys();
     const [webhook] = await webhooks();
     expect(text).toContain(`API key: DELETE /v1/api-keys/${key.id}`);
