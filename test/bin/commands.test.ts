@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -192,14 +193,13 @@ test.each([
   expect(stderr).not.toContain("    at ");
 });
 
-test("every command for a running service prints how to start one when none is running", async () => {
+// As after a kill -9, which leaves the file with the addresses of the service.
+test.each<[string, () => object]>([
+  ["has another one at its address", () => ({ pid: spawnSync("true").pid, baseUrl: run.baseUrl })],
+  ["has another process with its id", () => ({ pid: process.pid, baseUrl: "http://127.0.0.1:9" })],
+])("every command prints how to start a service when the one that was running %s", async (_, left) => {
   const nowhere = { DATA_DIR: freshDataDir(), PORT: "3999" };
-  // As after a kill -9: the file exists, but no process responds.
-  const stale = {
-    baseUrl: "http://127.0.0.1:9",
-    dynamoEndpoint: "http://127.0.0.1:9",
-    sqsEndpoint: "http://127.0.0.1:9",
-  };
+  const stale = { ...left(), dynamoEndpoint: "http://127.0.0.1:9", sqsEndpoint: "http://127.0.0.1:9" };
   writeFileSync(join(nowhere.DATA_DIR, "running.json"), JSON.stringify(stale));
   for (const [file, args] of [
     ["project", ["--user", "a", "--name", "n"]],
