@@ -289,12 +289,14 @@ test("the events of a project: older ones are added page by page, new ones as th
     older: [[], link("oldest", "next")],
     oldest: [[3], link("last", "next")],
     last: [[4], link("end", "next")],
-    end: [[], ""],
+    end: [[5], ""],
     new: [[1], link("newer", "next")],
     newer: [[0], link("newest", "monitor")],
     newest: [[], link("newest", "monitor")],
   };
-  respond("GET events", ({ query }) => {
+  const held: Record<string, Promise<void>> = {};
+  respond("GET events", async ({ query }) => {
+    await held[query.after ?? ""];
     const [items, Link] = pages[query.after ?? ""] ?? [[], ""];
     return json(items.map(eventOf), { Link });
   });
@@ -311,7 +313,15 @@ test("the events of a project: older ones are added page by page, new ones as th
   await click("Load more");
   await until(() => shown()?.includes("e-004") ?? false);
   expect(textOf()).toContain("received 1 min later");
+  // The last page arrives before a response with newer events that was requested earlier.
+  const arrival = { end: Promise.withResolvers<void>(), newest: Promise.withResolvers<void>() };
+  Object.assign(held, { end: arrival.end.promise, newest: arrival.newest.promise });
+  await elapse(6_000);
   await click("Load more");
+  arrival.end.resolve();
+  arrival.newest.resolve();
+  await elapse(1_000);
+  expect(shown()).toEqual(["e-000", "e-001", "e-002", "e-003", "e-004", "e-005"]);
   expect(textOf()).not.toContain("Load more");
   const afters = sentTo("GET events").map(({ query }) => query.after ?? "");
   expect(new Set(afters)).toEqual(new Set(Object.keys(pages)));
