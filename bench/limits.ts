@@ -1,7 +1,7 @@
 import { AT_ONCE } from "../functions/attempts/work.ts";
-import { DUE_SHARDS } from "../functions/deliveries/backlog-store.ts";
 import { DEFAULT_SCHEDULE } from "../functions/manifest/retry-schedule.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { DUE_SHARDS } from "../functions/webhooks/wake-up-store.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";

@@ -11,7 +11,7 @@ import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts"
 import { mintToken } from "../bin/local/mint-token.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { DUE_SHARDS, placeOf, putPlace, wake } from "../functions/deliveries/backlog-store.ts";
+import { placeOf, putPlace } from "../functions/deliveries/backlog-store.ts";
 import { change } from "../functions/deliveries/change-delivery.ts";
 import { createDelivery, type Delivery } from "../functions/deliveries/delivery.ts";
 import * as deliveryStore from "../functions/deliveries/delivery-store.ts";
@@ -24,6 +24,7 @@ import { logSink } from "../functions/platform/log.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import * as receiverState from "../functions/webhooks/receiver-state-store.ts";
+import { DUE_SHARDS, wake } from "../functions/webhooks/wake-up-store.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, interceptSqs } from "../test/support/aws-calls.ts";

@@ -2,7 +2,6 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/access/identity.ts"
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/access/request-budget.ts";
 import { MAX_KEYS_PER_USER, MAX_PREVIOUS_SECRETS } from "../../functions/api-keys/api-key.ts";
 import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
-import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
 import { type OperationId, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../../functions/manifest/endpoints.ts";
@@ -390,20 +389,21 @@ export const operations: Record<OperationId, Operation> = {
     summary: "Send a delivery again",
     description:
       "Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry " +
-      `schedule starts again. A delivery with ${MAX_ATTEMPTS} or more attempts is not sent again. ${budgetNote("redeliver")}`,
+      `schedule starts again. ${budgetNote("redeliver")}`,
     response: { status: 202, schema: deliverySchema, example: examples.redelivered },
-    errors: ["conflict", "project_suspended"],
+    errors: ["project_suspended"],
   },
   recoverDeliveries: {
     tag: "Deliveries",
-    summary: "Send failed and held deliveries again",
+    summary: "Send failed, held and waiting deliveries",
     description:
-      "Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after " +
+      "Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a " +
+      "later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after " +
       "reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
       `\`cursor\`. Enable a disabled webhook first. ${budgetNote("recover")}`,
     fields: {
       since: { description: "Time of the earliest event, with its time zone." },
-      status: { description: "Only deliveries with this status. Default: both." },
+      status: { description: "Only deliveries with this status; `pending`: what waits. Default: all three." },
       cursor: {
         description:
           "Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from " +

@@ -10,6 +10,7 @@ import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { SigningSecrets } from "../webhooks/webhook-secret-store.ts";
+import type { LineVisit } from "../webhooks/worker-call.ts";
 import { recordAttempt } from "./record.ts";
 import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
 
@@ -21,14 +22,14 @@ import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
 /**
  * Sends a delivery and records the outcome. That of a webhook in shadow mode is recorded and not sent.
  * @param basis the delivery as it was read; without a version, it has no row
- * @param isInVisit the worker of the webhook sends it; absent when its message carries it
+ * @param visit in which the worker of the webhook sends it; absent when its message carries it
  * @returns `unrecorded` when the outcome is enqueued, to be recorded later
  */
 export async function makeAttempt(
   basis: Delivery,
   webhook: Webhook,
   secrets: SigningSecrets,
-  isInVisit = false,
+  visit?: LineVisit,
 ): Promise<"accepted" | "failed" | "unrecorded"> {
   const at = new Date();
   const signers: [string, ...string[]] = [secrets.current, ...unexpiredSecrets(secrets.previous, at)];
@@ -42,7 +43,7 @@ export async function makeAttempt(
   }
   const outcome = await whileWaiting(receivers.post(webhook.url, headers, basis.body), () => markSlow(webhook));
   const attempt = toAttempt(basis, at, outcome);
-  const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, isInVisit });
+  const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, visit });
   // A connection that is refused at once does not show that the receiver responds fast.
   await noteDuration(webhook, outcome.statusCode === undefined ? Number.POSITIVE_INFINITY : outcome.durationMs);
   if (!isRecorded) return "unrecorded";

@@ -1,6 +1,6 @@
 import { enter } from "../deliveries/backlog.ts";
 import { change } from "../deliveries/change-delivery.ts";
-import type { Attempt, Delivery } from "../deliveries/delivery.ts";
+import { type Attempt, type Delivery, isEarly, isOnRequest } from "../deliveries/delivery.ts";
 import { enqueue, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import { attempted, effectOf, type PlaceKey } from "../deliveries/delivery-transitions.ts";
@@ -9,11 +9,13 @@ import { failingNotificationTime } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
+import { OPEN_AFTER_SECONDS } from "../webhooks/circuit-breaker.ts";
 import * as receiverState from "../webhooks/receiver-state-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { catchUp, type LineVisit } from "../webhooks/worker-call.ts";
 import { type AttemptEffects, attemptMetrics } from "./attempt-metrics.ts";
-import { type Decision, decide, readRetryAfter } from "./retry.ts";
+import { type Decision, decide, MAX_RETRY_AFTER_SECONDS, readRetryAfter } from "./retry.ts";
 
 /* What follows a request: its outcome is recorded in the delivery's row, and the next attempt is planned. */
 
@@ -27,8 +29,8 @@ interface CompletedAttempt {
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
   retryAfter: string | undefined;
-  /** The worker of the webhook made it, and looks at the line again before its visit ends. */
-  isInVisit: boolean;
+  /** In which the worker of the webhook made it. It looks at the line again before its end. Absent = a message carried it. */
+  visit?: LineVisit | undefined;
 }
 
 const NO_EFFECTS: AttemptEffects = { isDecisive: false, isLast: false, hasDisabledWebhook: false };
@@ -65,7 +67,11 @@ async function recordOrEnqueue(
     return false;
   }
   const { decision, isDecisive } = recorded.value;
-  const effects = { isDecisive, isLast: decision?.kind !== "retry", hasDisabledWebhook: false };
+  const effects = {
+    isDecisive,
+    isLast: decision === undefined || decision.kind === "give_up",
+    hasDisabledWebhook: false,
+  };
   try {
     effects.hasDisabledWebhook = await applyConsequences(completed, decision, now);
   } finally {
@@ -95,18 +101,18 @@ export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void
   if (body === undefined || !found) return;
   // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
   const webhook = { ...found, url: message.url ?? found.url };
-  const completed = { basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after, isInVisit: false };
+  const completed = { basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after };
   const isRecorded = await recordOrEnqueue(completed, message, () => {});
   if (isRecorded) log.info("attempt recorded later", { attempt: attempt.number });
 }
 
-function logAttempt({ basis, attempt, isInVisit }: CompletedAttempt, effects: AttemptEffects): void {
+function logAttempt({ basis, attempt, visit }: CompletedAttempt, effects: AttemptEffects): void {
   const { project_id, webhook_id, id, event, deployment_id } = basis;
   const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id: deployment_id ?? undefined };
   const outcome = error_code ?? "succeeded";
   const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, !isInVisit, effects));
+  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, !visit, effects));
 }
 
 /**
@@ -118,13 +124,13 @@ async function record(
   completed: CompletedAttempt,
   now: Date,
 ): Promise<{ decision: Decision | undefined; isDecisive: boolean }> {
-  const { basis, row = basis, webhook, attempt, isInVisit } = completed;
+  const { basis, row = basis, webhook, attempt, visit } = completed;
   const decision = attempt.error_code === undefined ? undefined : decideOn(completed, now);
   const transition = (place?: PlaceKey) => attempted(basis, attempt, place);
   const due = decision?.kind === "retry" ? new Date(addSeconds(now, decision.afterSeconds)) : undefined;
   const [written] = due
-    ? await enter(webhook, [{ delivery: row, due, transition }], isInVisit)
-    : [await change(row, transition())];
+    ? await enter(asFailing(webhook, basis, attempt), [{ delivery: row, due, transition }], visit !== undefined)
+    : [await change(row, attempted(basis, attempt, decision?.kind === "as_planned" ? "as planned" : undefined))];
   return { decision, isDecisive: written?.isWritten === true && effectOf(written.before, basis) === "decisive" };
 }
 
@@ -133,30 +139,41 @@ async function record(
  * @returns whether the webhook was disabled
  */
 async function applyConsequences(
-  { basis, webhook, attempt }: CompletedAttempt,
+  { basis, webhook, attempt, retryAfter, visit }: CompletedAttempt,
   decision: Decision | undefined,
   decidedAt: Date,
 ): Promise<boolean> {
   if (!decision) {
-    if (webhook.failing_since !== undefined) await receiverState.clearFailing(webhook);
+    const isFailing = webhook.failing_since !== undefined;
+    // A webhook that still fails is probed again, also if this was cut off in between.
+    if (isFailing || isOnRequest(basis)) await catchUp(webhook, decidedAt, visit);
+    if (isFailing) await receiverState.clearFailing(webhook);
     return false;
   }
   const { at, error_code, status_code, detail } = attempt;
   if (error_code !== undefined && !basis.test && webhook.failing_since === undefined) {
     await receiverState.markFailing(webhook, at, { at, error_code, status_code, detail });
   }
+  const retryAfterSeconds = Math.min(readRetryAfter(retryAfter, decidedAt) ?? 0, MAX_RETRY_AFTER_SECONDS);
+  if (retryAfterSeconds > OPEN_AFTER_SECONDS)
+    await receiverState.postponeProbe(webhook, addSeconds(decidedAt, retryAfterSeconds));
   const failure = { status_code: status_code ?? null, error_code: error_code ?? null };
   if (decision.kind === "give_up" && decision.disable) {
     return await receiverState.disable(webhook, decision.disable, decidedAt.toISOString(), failure);
   }
   if (basis.test) return false;
-  const failing = { ...webhook, failing_since: webhook.failing_since ?? at };
-  const nextAttemptAt = decision.kind === "retry" ? addSeconds(decidedAt, decision.afterSeconds) : undefined;
+  const failing = asFailing(webhook, basis, attempt);
+  const nextAttemptAt =
+    decision.kind === "retry" ? addSeconds(decidedAt, decision.afterSeconds) : basis.next_attempt_at;
   const dueAt = failingNotificationTime(failing, decidedAt, nextAttemptAt);
   // Last, so that an error does not delay the next attempt. If it is lost, a later failure notices it again.
   if (dueAt) await receiverState.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
   return false;
 }
+
+/** Returns the webhook as it is after a failed attempt. A test delivery does not make it fail. */
+export const asFailing = (webhook: Webhook, { test }: Delivery, { at }: Pick<Attempt, "at">): Webhook =>
+  test || webhook.failing_since !== undefined ? webhook : { ...webhook, failing_since: at };
 
 function decideOn({ basis, webhook, attempt, retryAfter }: CompletedAttempt, now: Date): Decision {
   // A test delivery is sent once, and so is a redelivery to a disabled webhook.
@@ -166,6 +183,7 @@ function decideOn({ basis, webhook, attempt, retryAfter }: CompletedAttempt, now
     statusCode: attempt.status_code,
     retryAfterSeconds: readRetryAfter(retryAfter, now),
     failingSince: webhook.failing_since,
+    isEarly: isEarly(basis, attempt.at),
   };
   const policy = {
     schedule: isSingleAttempt ? [] : (settings.retrySchedule() ?? DEFAULT_SCHEDULE),

@@ -8,7 +8,7 @@ import type { DisabledReason } from "../webhooks/webhook.ts";
 const JITTER = 0.2;
 
 /** Upper bound on `Retry-After`, so that a receiver cannot postpone a retry for days. */
-const MAX_RETRY_AFTER_SECONDS = 12 * 3600;
+export const MAX_RETRY_AFTER_SECONDS = 12 * 3600;
 
 export interface RetryPolicy {
   /** Waits between attempts, in seconds. An empty schedule means a single attempt. */
@@ -28,16 +28,22 @@ export interface FailedAttempt {
   retryAfterSeconds?: number | undefined;
   /** Time of the webhook's first failure after its last success; absent when this is the first. */
   failingSince?: string | undefined;
+  /** It was made before its time, as a probe or to catch up; absent = no. */
+  isEarly?: boolean;
 }
 
-export type Decision = { kind: "retry"; afterSeconds: number } | { kind: "give_up"; disable?: DisabledReason };
+/** `as_planned`: the attempt was early, and the planned one follows. */
+export type Decision =
+  | { kind: "retry"; afterSeconds: number }
+  | { kind: "as_planned" }
+  | { kind: "give_up"; disable?: DisabledReason };
 
 /**
  * Decides what follows a failed attempt.
  * @param random from 0 to 1: the jitter
  */
 export function decide(failed: FailedAttempt, policy: RetryPolicy, now: Date, random: number): Decision {
-  const { attempt, statusCode, retryAfterSeconds = 0, failingSince } = failed;
+  const { attempt, statusCode, retryAfterSeconds = 0, failingSince, isEarly = false } = failed;
   // 410 Gone (RFC 9110, section 15.5.11): the receiver is removed permanently.
   if (statusCode === 410) return { kind: "give_up", disable: "gone" };
   const scheduled = policy.schedule[attempt - 1];
@@ -45,6 +51,7 @@ export function decide(failed: FailedAttempt, policy: RetryPolicy, now: Date, ra
   // A single failed first attempt does not count as a failing receiver.
   const countsAsFailing = attempt > 1 || scheduled === undefined;
   if (countsAsFailing && failingSeconds >= policy.disableAfterSeconds) return { kind: "give_up", disable: "failing" };
+  if (isEarly) return { kind: "as_planned" };
   if (scheduled === undefined) return { kind: "give_up" };
   const jittered = scheduled * (1 - JITTER + 2 * JITTER * random);
   return { kind: "retry", afterSeconds: Math.max(jittered, Math.min(retryAfterSeconds, MAX_RETRY_AFTER_SECONDS)) };

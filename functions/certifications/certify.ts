@@ -5,7 +5,8 @@ import { allEnded } from "../platform/parallel.ts";
 import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
-import { recordCertification } from "../webhooks/receiver-state-store.ts";
+import { clearFailing, recordCertification } from "../webhooks/receiver-state-store.ts";
+import { catchUp } from "../webhooks/worker-call.ts";
 import { allPassed, type Probe, type ProbeResult, type ProbeResults, statusOf } from "./certification.ts";
 import * as certifications from "./certification-store.ts";
 import { type ProbeRequest, probeRequests } from "./probe-requests.ts";
@@ -46,6 +47,10 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
   // Before the results: a message that is received again after a crash between the two does both.
   await recordCertification(webhook, { id: certification_id, finished_at, passed });
   await certifications.finish(certification, results, finished_at);
+  if (results.valid && results.valid.error_code === undefined) {
+    if (webhook.failing_since !== undefined) await clearFailing(webhook);
+    await catchUp(webhook, new Date());
+  }
   log.info("certification", { passed });
 }
 

@@ -1,14 +1,15 @@
 import { settings } from "../platform/env.ts";
 import { inParallel } from "../platform/parallel.ts";
-import { addSeconds, laterOf } from "../platform/time.ts";
-import { checkCircuit, type WebhookHealth } from "../webhooks/circuit-breaker.ts";
+import { addSeconds } from "../platform/time.ts";
+import { nextSendAt, type WebhookHealth } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
+import { wake } from "../webhooks/wake-up-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { type Place, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
+import { callWorker } from "../webhooks/worker-call.ts";
+import { type Place, placeOf, putPlace, removePlace } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
 import { type Delivery, isOnRequest } from "./delivery.ts";
-import { enqueue } from "./delivery-queue.ts";
 import { inserted, insertedHeld, type PlaceKey, reopened, type Transition } from "./delivery-transitions.ts";
 
 /*
@@ -62,10 +63,13 @@ export async function enter(webhook: Webhook, entering: readonly Entering[], isI
 }
 
 /** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. */
-function lookAt(webhook: WebhookHealth, { due, is_asked }: Place, now: Date): Date {
+export function lookAt(
+  webhook: WebhookHealth & Pick<Partial<Webhook>, "disabled_at" | "suspended_at">,
+  { due, is_asked }: Place,
+  now: Date,
+): Date {
   if (is_asked) return now;
-  const circuit = checkCircuit(webhook, now);
-  return circuit.kind === "open" ? laterOf(now, new Date(due), circuit.probeAt) : new Date(due);
+  return holdsDeliveries(webhook) ? new Date(due) : nextSendAt(webhook, new Date(due), now);
 }
 
 /** A new delivery waits. @param isAsked a user waits for it */
@@ -127,13 +131,4 @@ export async function putBack(webhook: Webhook, delivery: Delivery): Promise<voi
   const [due, isAsked] = [new Date(next_attempt_at), isOnRequest(delivery)];
   const place = { ...placeOf(delivery, due, isAsked), entry };
   await enter(webhook, [{ delivery, due, place, transition: () => () => undefined }]);
-}
-
-/** SQS delays a message by at most 15 minutes. The sweep calls the worker when a later time has come. */
-const MAX_DELAY_SECONDS = 900;
-
-/** Calls the worker of a webhook for the time `at`. Does not throw: a call that is not accepted is left to the sweep. */
-export async function callWorker({ project_id, id }: Pick<Webhook, "project_id" | "id">, at: Date): Promise<void> {
-  const delaySeconds = Math.max(0, (at.getTime() - Date.now()) / 1000);
-  if (delaySeconds <= MAX_DELAY_SECONDS) await enqueue([{ kind: "work", project_id, webhook_id: id }], delaySeconds);
 }

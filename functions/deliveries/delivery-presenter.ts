@@ -6,7 +6,7 @@ import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, invalidField, isoTime, timeText, uuid } from "../schema/input.ts";
 import { page, pageFields } from "../schema/page.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import { type Delivery, deliveryStatuses } from "./delivery.ts";
+import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
 import { LIST_CURSOR_PATTERN, listCursorRule } from "./list-cursor.ts";
 import { waitOf } from "./waiting.ts";
 
@@ -99,13 +99,17 @@ export const listQuery = z.pipe(
   })),
 );
 
+/** What a recovery sends: what is over, and what waits for its next attempt. */
+export const recoveredStatuses = ["failed", "held", "pending"] as const satisfies DeliveryStatus[];
+export type RecoveredStatus = (typeof recoveredStatuses)[number];
+
 /**
  * Body of a recovery: the deliveries of events since a time, optionally with one status only, optionally from the cursor
  * on at which an earlier call stopped.
  */
 export const recoverInput = fields({
   since: isoTime,
-  status: z.optional(z.enum(["failed", "held"], "must be failed or held")),
+  status: z.optional(z.enum(recoveredStatuses, `must be one of ${recoveredStatuses.join(", ")}`)),
   cursor: z.optional(listCursorText),
 });
 

@@ -1,11 +1,7 @@
-import { SendMessageBatchCommand } from "@aws-sdk/client-sqs";
-import type { QueueKey } from "../manifest/queues.ts";
-import { sqs } from "../platform/aws.ts";
-import { queueUrl } from "../platform/env.ts";
-import { log } from "../platform/log.ts";
 import { messageBody } from "../platform/message-body.ts";
-import { inBatches, inParallel } from "../platform/parallel.ts";
+import { sendInBatches } from "../platform/message-queue.ts";
 import { NewerMessageError } from "../platform/sqs-consumer.ts";
+import type { WorkCall } from "../webhooks/worker-call.ts";
 import type { Attempt, Delivery } from "./delivery.ts";
 
 /*
@@ -17,13 +13,6 @@ import type { Attempt, Delivery } from "./delivery.ts";
 export interface FirstAttempt {
   kind: "first";
   delivery: Delivery;
-}
-
-/** The line of a webhook is to be looked at: see attempts/work.ts. Whether that is done depends on the lease of the line. */
-export interface WorkCall {
-  kind: "work";
-  project_id: string;
-  webhook_id: string;
 }
 
 /** An attempt that was made, but could not be recorded. */
@@ -83,67 +72,21 @@ const MAX_CARRIED_BYTES = 60_000;
 export const fitsInMessage = (delivery: Delivery): boolean =>
   Buffer.byteLength(messageBody({ kind: "first", delivery })) <= MAX_CARRIED_BYTES;
 
-const MAX_BATCH = 10;
-const MAX_PARALLEL_BATCHES = 10;
-const MAX_TRIES = 3;
-
 /**
  * Enqueues messages of one kind, in batches. Does not throw: what SQS does not accept is logged and returned.
  * @param delaySeconds 0–900; rounded up, so that no message is early
  * @returns the messages that were not accepted: calls of workers are left to the sweep, all others must not be lost
  */
-export async function enqueue<Message extends DeliveryMessage>(
-  messages: Message[],
-  delaySeconds = 0,
-): Promise<Message[]> {
-  const queue = messages[0]?.kind === "first" ? "deliveries" : "slowDeliveries";
-  const rejected = await inParallel(inBatches(messages, MAX_BATCH), MAX_PARALLEL_BATCHES, (batch) =>
-    sendBatch(batch, queue, Math.ceil(delaySeconds)),
+export const enqueue = <Message extends DeliveryMessage>(messages: Message[], delaySeconds = 0): Promise<Message[]> =>
+  sendInBatches(
+    messages[0]?.kind === "first" ? "deliveries" : "slowDeliveries",
+    messages,
+    { projectOf, idOf },
+    delaySeconds,
   );
-  return rejected.flat();
-}
-
-async function sendBatch<Message extends DeliveryMessage>(
-  batch: Message[],
-  queue: QueueKey,
-  delaySeconds: number,
-): Promise<Message[]> {
-  let waiting = batch;
-  for (let tries = 1; waiting.length > 0 && tries <= MAX_TRIES; tries++) {
-    try {
-      const { Failed = [] } = await sqs().send(
-        new SendMessageBatchCommand({
-          QueueUrl: queueUrl(queue),
-          Entries: waiting.map((message, index) => ({
-            Id: String(index),
-            MessageBody: messageBody(message),
-            DelaySeconds: delaySeconds,
-            // Fair queues: the messages of one busy project do not hold up the others.
-            // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
-            MessageGroupId: projectOf(message),
-          })),
-        }),
-      );
-      const failed = new Set(Failed.map(({ Id }) => Number(Id)));
-      waiting = waiting.filter((_, index) => failed.has(index));
-    } catch (error) {
-      // The SDK has already retried.
-      log.error("enqueue failed", error, idsForLog(waiting));
-      return waiting;
-    }
-  }
-  if (waiting.length > 0) log.warn("queue rejected messages", idsForLog(waiting));
-  return waiting;
-}
 
 const projectOf = (message: DeliveryMessage): string =>
   message.kind === "first" ? message.delivery.project_id : message.project_id;
-
-/** A batch has at most ten messages, so all ids fit into one line. */
-const idsForLog = (messages: DeliveryMessage[]) => ({
-  count: messages.length,
-  delivery_ids: messages.map(idOf).join(" "),
-});
 
 function idOf(message: DeliveryMessage): string {
   if (message.kind === "first") return message.delivery.id;

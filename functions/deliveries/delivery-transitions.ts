@@ -4,7 +4,6 @@ import {
   type Delivery,
   type DeliveryStatus,
   expiresAt,
-  MAX_ATTEMPTS,
   type ShadowedRequest,
   withAttempt,
 } from "./delivery.ts";
@@ -71,7 +70,7 @@ const withoutPlan = ({ place, trigger, next_attempt_at, ...row }: Delivery): Del
 export const requested =
   (trigger: "redeliver" | "recover", place: PlaceKey, now: Date, statuses?: readonly DeliveryStatus[]): Transition =>
   (row) => {
-    if (!row || row.attempt_count >= MAX_ATTEMPTS || (statuses && !statuses.includes(row.status))) return undefined;
+    if (!row || (statuses && !statuses.includes(row.status))) return undefined;
     if (row.status === "pending" && row.trigger === "redeliver") return undefined;
     return {
       ...waitingAt(row, place),
@@ -112,10 +111,10 @@ export const shadowed =
 /**
  * Adds an attempt to the row.
  * @param basis the delivery as it was read before the request
- * @param retryAt after a failure; absent = none follows
+ * @param followUp after a failure: the place of the retry, or that the attempt was early and its plan stays; absent = none follows
  */
 export const attempted =
-  (basis: Delivery, attempt: Attempt, retryAt?: PlaceKey): Transition =>
+  (basis: Delivery, attempt: Attempt, followUp?: PlaceKey | "as planned"): Transition =>
   (row) => {
     const effect = effectOf(row, basis);
     if (effect === "expired") return undefined;
@@ -126,11 +125,11 @@ export const attempted =
     const added = { ...before, attempts, attempt_count: number };
     if (effect === "requested") return { ...added, attempts_before_schedule: number };
     if (attempt.error_code === undefined) return { ...withoutPlan(added), status: "succeeded" };
-    if (effect === "overtaken") {
+    if (effect === "overtaken" || followUp === "as planned") {
       return { ...added, attempts_before_schedule: (before.attempts_before_schedule ?? 0) + 1 };
     }
     const ended = withoutPlan(added);
-    return retryAt ? waitingAt(ended, retryAt) : { ...ended, status: "failed" };
+    return followUp ? waitingAt(ended, followUp) : { ...ended, status: "failed" };
   };
 
 /**

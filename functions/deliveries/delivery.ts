@@ -38,6 +38,7 @@ export interface Delivery {
   /** Present for a test delivery with sample data. */
   test?: boolean;
   attempt_count: number;
+  /** The newest `MAX_KEPT_ATTEMPTS`. */
   attempts?: Attempt[];
   /** The last request that was not sent because the webhook was in shadow mode; absent when there was none. */
   shadow?: ShadowedRequest;
@@ -45,7 +46,7 @@ export interface Delivery {
   trigger?: Trigger;
   /** When a user last requested an attempt by a redelivery or a recovery; absent when no one did. */
   requested_at?: string;
-  /** Attempts made before a redelivery or a recovery restarted the retry schedule; absent when none did. */
+  /** Attempts that the retry schedule does not count: those before a redelivery or a recovery, and early ones; absent = none. */
   attempts_before_schedule?: number;
   /** When the next attempt is planned; absent when none is. */
   next_attempt_at?: string;
@@ -93,17 +94,17 @@ const RETENTION_DAYS = 30;
 export const expiresAt = (now: Date): number => Math.floor(now.getTime() / 1000) + RETENTION_DAYS * 24 * 3600;
 
 /**
- * A delivery with this many attempts cannot be redelivered or recovered. Even with the retries after the last request,
- * its attempts stay below 20 KB, and the row below DynamoDB's limit of 400 KB.
+ * Attempts that a row keeps, the newest: a webhook that fails for five days is probed 1,500 times. They stay below 20 KB, and
+ * the row below DynamoDB's limit of 400 KB.
  */
-export const MAX_ATTEMPTS = 50;
+export const MAX_KEPT_ATTEMPTS = 50;
 
 /** Attempts that keep what the receiver sent. A query pays for the whole row, whatever it returns of it. */
 const MAX_KEPT_RESPONSES = 3;
 
 /** Returns the attempts of a delivery with one more. Only the newest keep what the receiver sent. */
 export function withAttempt({ attempts = [] }: Pick<Delivery, "attempts">, attempt: Attempt): Attempt[] {
-  const all = [...attempts, attempt];
+  const all = [...attempts, attempt].slice(-MAX_KEPT_ATTEMPTS);
   return all.map((each, index) => (index < all.length - MAX_KEPT_RESPONSES ? withoutResponse(each) : each));
 }
 
@@ -135,6 +136,13 @@ export function createDelivery(
     status: "pending",
   };
 }
+
+/**
+ * Returns whether an attempt at this time is early: before the planned retry, as a probe or to catch up. If it fails, the plan
+ * stays, and the retry schedule does not count it. A first attempt is never early: its message may be faster than its place.
+ */
+export const isEarly = (delivery: Delivery, at: string): boolean =>
+  delivery.attempt_count > 0 && !isOnRequest(delivery) && (delivery.next_attempt_at ?? at) > at;
 
 /** A user waits for these. They are sent before all others, and even when the webhook is disabled or its circuit is open. */
 export const isOnRequest = ({ trigger }: Pick<Delivery, "trigger">): boolean =>

@@ -5,12 +5,14 @@ import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { catchUp } from "../webhooks/worker-call.ts";
 import { enter } from "./backlog.ts";
-import type { DeliveryStatus } from "./delivery.ts";
+import type { Delivery, DeliveryStatus } from "./delivery.ts";
 import { findByStatus, SCANNED_ROWS, type ScanRange } from "./delivery-list-store.ts";
-import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
+import { type RecoveredStatus, recoveredStatuses, recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
 import { type PlaceKey, requested } from "./delivery-transitions.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
+import { waitOf } from "./waiting.ts";
 
 /**
  * Upper bounds for one call, checked after each page: a call never sends more, and reads at most a page more. The duration is
@@ -23,7 +25,7 @@ const MAX_READ_UNITS = 6_000;
 const MAX_DURATION_MS = 20_000;
 
 /**
- * Sends failed and held deliveries of events since a time again, oldest first. A call that reached an upper bound
+ * Sends failed and held deliveries of events since a time again, oldest first, and makes all that waits due at once. A call that reached an upper bound
  * returns a cursor, with which the next call continues. `since` and `status` may change in between: a call looks at the
  * events that are neither before `since` nor before the cursor. The caller repeats it and no job of ours, which would be a
  * second source of truth about the deliveries.
@@ -45,7 +47,11 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   },
 });
 
-const statusesOf = (status: "failed" | "held" | undefined) => (status ? [status] : (["failed", "held"] as const));
+const statusesOf = (status: RecoveredStatus | undefined) => (status ? [status] : recoveredStatuses);
+
+/** Returns whether a delivery waits for a later attempt, or for a receiver that fails. */
+const isWaiting = (delivery: Delivery, webhook: Webhook, now: Date): boolean =>
+  ["schedule", "recovery"].includes(waitOf(delivery, webhook, now).waiting_for ?? "");
 
 /**
  * Sends deliveries again until it reaches the newest one or an upper bound.
@@ -62,11 +68,21 @@ async function sendAgain(
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
   for await (const page of findByStatus(webhook.id, range, statuses)) {
-    const transition = (place: PlaceKey) => requested("recover", place, start, statuses);
+    // What waits is in the line already: it would be sent twice if it is in a request.
+    const waiting = page.found.filter((row) => isWaiting(row, webhook, start));
+    const ended = page.found.filter(({ status }) => status !== "pending");
+    if (waiting.length > 0) await catchUp(webhook, start);
+    const transition = (place: PlaceKey) =>
+      requested(
+        "recover",
+        place,
+        start,
+        ended.map(({ status }) => status),
+      );
     // All are due at the same time, so that they are sent in the order of their events.
-    const entering = page.found.map((delivery) => ({ delivery, due: start, transition }));
+    const entering = ended.map((delivery) => ({ delivery, due: start, transition }));
     const changes = await enter(webhook, entering);
-    count += changes.filter(({ isWritten }) => isWritten).length;
+    count += waiting.length + changes.filter(({ isWritten }) => isWritten).length;
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;

@@ -2,10 +2,8 @@ import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { ApiError } from "../platform/errors.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
-import { type Delivery, MAX_ATTEMPTS } from "./delivery.ts";
 import { toListItem } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
 import { type PlaceKey, requested } from "./delivery-transitions.ts";
@@ -17,19 +15,9 @@ export const handler = defineEndpoint(endpoints.redeliver, {
     // Also for an unknown delivery, which costs a read.
     await chargeRequest(webhook.project_id, "redeliver", now);
     const read = await deliveries.get(webhook.id, params.delivery_id);
-    requireAttemptsLeft(read);
     await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: read.id }, now);
     const transition = (place: PlaceKey) => requested("redeliver", place, now);
     const [change] = await enter(webhook, [{ delivery: read, due: now, isAsked: true, transition }]);
-    const delivery = change?.row ?? read;
-    // An attempt may have been recorded meanwhile.
-    if (!change?.isWritten) requireAttemptsLeft(delivery);
-    return accepted(toListItem(delivery, webhook, now));
+    return accepted(toListItem(change?.row ?? read, webhook, now));
   },
 });
-
-function requireAttemptsLeft({ attempt_count }: Delivery): void {
-  if (attempt_count < MAX_ATTEMPTS) return;
-  const message = `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`;
-  throw new ApiError("conflict", message);
-}

@@ -1,7 +1,7 @@
 import type { Context } from "aws-lambda";
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
-import { DUE_SHARDS, overduePages } from "./backlog-store.ts";
+import { DUE_SHARDS, overduePages } from "../webhooks/wake-up-store.ts";
 import { enqueue } from "./delivery-queue.ts";
 
 const PAGE_SIZE = 100;

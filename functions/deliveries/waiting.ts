@@ -1,5 +1,5 @@
-import { addSeconds, laterOf } from "../platform/time.ts";
-import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import { addSeconds } from "../platform/time.ts";
+import { checkCircuit, nextSendAt } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import { type Delivery, isOnRequest } from "./delivery.ts";
@@ -37,12 +37,11 @@ export function waitOf(delivery: WaitingDelivery, webhook: WebhookState, now: Da
   if (status === "held") return { waiting_for: "suspended", next_attempt_at };
   if (status !== "pending") return { waiting_for: null, next_attempt_at };
   if (isHeldBy(webhook, delivery)) return { waiting_for: "suspended", next_attempt_at };
+  if (checkCircuit(webhook, now).kind === "open" && !isOnRequest(delivery)) {
+    return { waiting_for: "recovery", next_attempt_at: nextSendAt(webhook, now, now).toISOString() };
+  }
   const isPlanned = next_attempt_at !== null && next_attempt_at > now.toISOString();
   if (isPlanned) return { waiting_for: "schedule", next_attempt_at };
-  const circuit = checkCircuit(webhook, now);
-  if (circuit.kind === "open" && !isOnRequest(delivery)) {
-    return { waiting_for: "recovery", next_attempt_at: laterOf(circuit.probeAt, now).toISOString() };
-  }
   const isLate = next_attempt_at !== null && next_attempt_at < addSeconds(now, -USUAL_START_SECONDS);
   return { waiting_for: isLate || webhook.slow_since !== undefined ? "busy" : null, next_attempt_at };
 }

@@ -237,9 +237,10 @@ export const endpoints = {
         tables: {
           webhooks: ["GetItem", "UpdateItem"],
           deliveries: ["Query"],
-          backlog: ["Query"],
+          backlog: ["Query", "UpdateItem"],
           notifications: ["PutItem", "Query"],
         },
+        sendsTo: ["slowDeliveries"],
       },
     ],
   },

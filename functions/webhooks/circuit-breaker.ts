@@ -1,3 +1,5 @@
+import { laterOf } from "../platform/time.ts";
+
 /*
  * Circuit breaker per webhook. While a receiver is down, one delivery at a time probes it. The others wait and
  * do not use up their attempts. The state consists of two timestamps in the webhook's row.
@@ -13,8 +15,11 @@ export interface WebhookHealth {
 /** The circuit opens after this many seconds of failures. The retry schedule is enough for shorter outages. */
 export const OPEN_AFTER_SECONDS = 30;
 
-/** Time between two probes: a share of the outage so far, within bounds, so that a long outage costs few requests. */
-const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: 300 };
+/**
+ * Time between two probes: the minimum in the first ten minutes of an outage, then a share of the outage so far, so that a long
+ * outage costs few requests.
+ */
+const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: 300, growsAfterSeconds: 600 };
 
 export type Circuit =
   | { kind: "closed" }
@@ -31,13 +36,27 @@ export function checkCircuit({ failing_since, probe_at }: WebhookHealth, now: Da
   if (failing_since === undefined) return { kind: "closed" };
   const failingSeconds = (now.getTime() - Date.parse(failing_since)) / 1000;
   if (failingSeconds < OPEN_AFTER_SECONDS) return { kind: "closed" };
-  const { share, minSeconds, maxSeconds } = PROBE_INTERVAL;
-  const interval = Math.min(maxSeconds, Math.max(minSeconds, share * failingSeconds));
+  const { share, minSeconds, maxSeconds, growsAfterSeconds } = PROBE_INTERVAL;
+  const interval = failingSeconds < growsAfterSeconds ? minSeconds : Math.min(maxSeconds, share * failingSeconds);
   return {
     kind: "open",
     probeAt: probe_at === undefined ? now : new Date(probe_at),
     nextProbeAt: new Date(now.getTime() + interval * 1000).toISOString(),
   };
+}
+
+/**
+ * Returns when a delivery that waits for a webhook may be sent next.
+ * @param due when its attempt is planned
+ * @returns while the circuit is open, the time of the next probe, which may be earlier or later than `due`
+ */
+export function nextSendAt(webhook: WebhookHealth, due: Date, now: Date): Date {
+  const { failing_since } = webhook;
+  if (failing_since === undefined) return due;
+  const circuit = checkCircuit(webhook, now);
+  if (circuit.kind === "open") return laterOf(circuit.probeAt, now);
+  const opensAt = new Date(Date.parse(failing_since) + OPEN_AFTER_SECONDS * 1000);
+  return due < opensAt ? due : opensAt;
 }
 
 /** The fields that senders write while a receiver fails. */

@@ -57,6 +57,13 @@ export async function recordCertification(webhook: Webhook, last_certification: 
 export const claimProbe = (webhook: Webhook, nextProbeAt: string, deliveryId: string): Promise<boolean> =>
   changeOnce(webhook, { probe_at: nextProbeAt, probed_id: deliveryId }, isAsRead("probe_at", webhook.probe_at));
 
+/** Sends no probe before `at`, in ISO 8601, unless it is planned later already, or the webhook no longer fails: see `Retry-After`. */
+export async function postponeProbe(webhook: Webhook, at: string): Promise<void> {
+  const isLater = when`(attribute_not_exists(probe_at) OR probe_at < ${at})`;
+  const condition = when`attribute_exists(failing_since) AND #url = ${webhook.url} AND ${isLater}`;
+  await change(webhook, { set: { probe_at: at } }, condition);
+}
+
 /**
  * Notifies the owners of a webhook that has been failing for long, once until its next success. If the bound of its project
  * allows no notification, it is not marked as notified, so that a later failure tries again.

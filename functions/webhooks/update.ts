@@ -9,6 +9,7 @@ import { type Health, healthOf } from "./health.ts";
 import { NOTHING_READ, readHealth } from "./health-store.ts";
 import { toDetail, type Webhook, webhookPatch } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
+import { catchUp } from "./worker-call.ts";
 
 /** Changes the URL, the name or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
 export const handler = defineEndpoint(endpoints.updateWebhook, {
@@ -17,6 +18,8 @@ export const handler = defineEndpoint(endpoints.updateWebhook, {
     const { project_id, webhook_id } = params;
     if (input.enabled !== undefined) await chargeToggle(project_id, now);
     const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
+    // What waits is looked at with the webhook as it is now, not at the time that was planned for the one before.
+    if (input.url !== undefined || input.mode !== undefined || input.enabled) await catchUp(webhook, now);
     return ok(toDetail(webhook, await healthAfterChange(webhook, now)));
   },
 });

@@ -3,7 +3,6 @@ import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import fc from "fast-check";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
-import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
@@ -634,13 +633,6 @@ describe("limits and states", () => {
       else expect(repeat.body.error.details).toEqual([{ path: "id", message: first.body.data.id }]);
     },
   );
-
-  test("redeliver returns conflict for a delivery with the maximum number of attempts", async () => {
-    const { webhook_id, delivery_id: id } = fixture.ids;
-    await changeItem("deliveries", { webhook_id, id }, { attempt_count: MAX_ATTEMPTS });
-    const { body } = await sendTo(operation("redeliver"), { caller: "session" });
-    expect(body.error.code).toBe("conflict");
-  });
 
   test.each(budgeted)("%s returns a documented 429 when the budget of the project is used up", async (id) => {
     const { project_id, webhook_id, delivery_id } = fixture.ids;

@@ -1,5 +1,5 @@
-import { DUE_SHARDS } from "../../functions/deliveries/backlog-store.ts";
 import { handler } from "../../functions/deliveries/sweep.ts";
+import { DUE_SHARDS } from "../../functions/webhooks/wake-up-store.ts";
 import { failDynamo, restoreAws } from "../support/aws-calls.ts";
 import {
   changeWakeUp,

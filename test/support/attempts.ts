@@ -51,7 +51,7 @@ export async function attempt(delivery: Delivery, isInVisit = false): Promise<"a
     delivery,
   );
   if (!webhook) throw new Error("The webhook is deleted.");
-  return makeAttempt(row ?? delivery, webhook, secrets, isInVisit);
+  return makeAttempt(row ?? delivery, webhook, secrets, isInVisit ? { catchUp: () => {} } : undefined);
 }
 
 export interface SentMessage {

@@ -8,10 +8,10 @@ import {
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import { enter, enteringNew } from "../../functions/deliveries/backlog.ts";
-import { type Place, placeOf, placePages, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
+import { type Place, placeOf, placePages, putPlace } from "../../functions/deliveries/backlog-store.ts";
 import { change } from "../../functions/deliveries/change-delivery.ts";
 import { createDelivery, type Delivery } from "../../functions/deliveries/delivery.ts";
-import { type DeliveryMessage, readDeliveryMessage, type WorkCall } from "../../functions/deliveries/delivery-queue.ts";
+import { type DeliveryMessage, readDeliveryMessage } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
 import type { DeploymentEvent } from "../../functions/deployments/deployment-event.ts";
@@ -23,9 +23,11 @@ import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env
 import { logSink } from "../../functions/platform/log.ts";
 import { messageBody } from "../../functions/platform/message-body.ts";
 import type { EventFilter } from "../../functions/webhooks/event-filter.ts";
+import type { WakeUp } from "../../functions/webhooks/wake-up-store.ts";
 import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
+import type { WorkCall } from "../../functions/webhooks/worker-call.ts";
 import { putAll } from "./put-all.ts";
 import { freshResources } from "./resources.ts";
 import { changeItem, itemsOf } from "./stored-items.ts";

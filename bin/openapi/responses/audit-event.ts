@@ -21,7 +21,7 @@ const actions: Record<AuditAction, string> = {
   "webhook.certification_requested": "A certification of the receiver was requested; `details` has its id.",
   "webhook.redelivery_requested": "A delivery was sent again; `details` has its id.",
   "webhook.recovery_requested":
-    "Failed or held deliveries were sent again, one entry per call; `details` has its parameters.",
+    "Failed, held or waiting deliveries were sent, one entry per call; `details` has its parameters.",
   "member.updated": "The platform added a user to the project, or changed the role.",
   "member.removed": "The platform removed a user from the project.",
   "service_account.created": "A service account was created.",

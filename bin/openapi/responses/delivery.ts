@@ -41,7 +41,7 @@ const inList = {
       {
         schedule: "its next attempt, at `next_attempt_at`",
         recovery:
-          "the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first",
+          "the webhook fails. It is sent after the next success, or is itself the next probe, at `next_attempt_at`; after a success, all that waits is sent, oldest first",
         busy: "its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow",
         suspended:
           "the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it",
@@ -115,7 +115,7 @@ export const deliveryDetailSchema = z.strictObject({
 
 /** The result of one call of a recovery. */
 export const recoveryResultSchema = z.strictObject({
-  count: count("The number of deliveries that this call sends again."),
+  count: count("The number of deliveries that this call sends again, or that wait and are sent now."),
   complete: flag("Whether all deliveries up to the newest were looked at. False: continue at `next_cursor`."),
   next_cursor: z.nullable(
     text("Where to continue: send it as `cursor`. Null when the recovery is complete.", {

@@ -56,8 +56,8 @@ export const healthSchema = z
       new: "no delivery of the last 30 days has succeeded yet, and none has failed; a failed test delivery does not count, nor a failure before the webhook was enabled again or got another URL",
       healthy: "no attempt has failed since the last success; a failed test delivery does not count",
       slow: "the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second",
-      failing: "no attempt has succeeded since `since`, and each delivery is retried by its schedule",
-      probing: `it has been failing for ${OPEN_AFTER_SECONDS} seconds or longer, and deliveries wait: one of them is sent as a probe at \`next_probe_at\`, and after a success the others`,
+      failing: "no attempt has succeeded since `since`",
+      probing: `it has been failing for ${OPEN_AFTER_SECONDS} seconds or longer, and deliveries wait: the oldest is sent as a probe at \`next_probe_at\`, and after a success all others`,
       disabled: "the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`",
     }),
     since: z.nullable(
@@ -82,7 +82,11 @@ export const healthSchema = z
           "The latest failed attempt that is known. Null for a webhook that has not failed since its last success.",
         ),
       ),
-    next_probe_at: z.nullable(instant("When the next probe is sent, never in the past; null when none is planned.")),
+    next_probe_at: z.nullable(
+      instant(
+        "When the next probe is sent, never in the past; null while nothing waits, or in the first seconds of failures.",
+      ),
+    ),
   } satisfies FieldsOf<Health>)
   .check(z.describe("Whether deliveries succeed, derived when it is read."));
 

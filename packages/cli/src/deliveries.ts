@@ -7,7 +7,12 @@ import type {
   WebhookEventName,
   WebhookRef,
 } from "../../client/src/client.ts";
-import { countRecoverable, recoveryCountText } from "../../client/src/recovery-count.ts";
+import {
+  countRecoverable,
+  type RecoverableStatus,
+  recoverableStatuses,
+  recoveryCountText,
+} from "../../client/src/recovery-count.ts";
 import { deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "../../client/src/values.ts";
 import { deliveryPage, deliveryTable, hintsOf } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
@@ -125,16 +130,18 @@ export function addDeliveries(program: SvcCommand): void {
   deliveries
     .command("recover")
     .option(...webhookOption("the only webhook of the project"))
-    .summary("send failed and held deliveries again")
-    .description("Sends the failed and held deliveries of events since a time again, oldest first.")
+    .summary("send failed, held and waiting deliveries now")
+    .description(
+      "Sends the failed and held deliveries of events since a time again, oldest first, and those that wait now.",
+    )
     .requiredOption("--since <time>", "ISO 8601 time, or a duration before now: 90min, 6h, 3d", timeParser("--since"))
     .addOption(
-      new Option("--status <status>", "only deliveries with this status; default: both").choices(["failed", "held"]),
+      new Option("--status <status>", "only deliveries with this status; default: all").choices(recoverableStatuses),
     )
     .option("--dry-run", "count the deliveries, without sending any")
     .addHelpText(
       "after",
-      "\n--dry-run reads the delivery list, the newest 10000 at most. A delivery that is pending now may still fail.\n\nExamples:\n  $ svc deliveries recover --since 6h --dry-run\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
+      "\n--dry-run reads the delivery list, the newest 10000 at most. Deliveries that wait are pending.\n\nExamples:\n  $ svc deliveries recover --since 6h --dry-run\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
     )
     .inProject(
       async ({ api, projectId, json, since, status, ...options }: RecoverCall) => {
@@ -196,7 +203,7 @@ async function recoverAll(
 async function dryRun(
   api: Client,
   webhook: WebhookRef,
-  { since, status, json }: { since: Date; status: "failed" | "held" | undefined; json: boolean | undefined },
+  { since, status, json }: { since: Date; status: RecoverableStatus | undefined; json: boolean | undefined },
 ): Promise<void> {
   const { enabled, suspended_at } = await api.getWebhook(webhook);
   if (!enabled) {

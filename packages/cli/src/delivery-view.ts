@@ -117,7 +117,7 @@ function waitPage({ status, waiting_for, webhook_id }: Delivery, projectId: stri
   }
   switch (waiting_for) {
     case "recovery":
-      return `The webhook fails. Sent after a probe succeeds, or as the next probe: svc webhooks show ${webhook_id} --project ${projectId}`;
+      return `The webhook fails. Sent after the next success, or as the next probe: svc webhooks show ${webhook_id} --project ${projectId}`;
     case "busy":
       return "Due, and waits for a free sender: others are sent to this webhook, or its receiver is slow.";
     case "suspended":

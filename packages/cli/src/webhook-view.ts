@@ -53,9 +53,9 @@ function meaningOf({ id, project_id, suspended_at, mode, health: { state } }: We
     case "slow":
       return "The receiver responds slowly: deliveries may wait for each other.";
     case "failing":
-      return "Deliveries are retried by the schedule.";
+      return "Deliveries are retried. From 30 seconds of failures on, the oldest that waits is sent as a probe.";
     case "probing":
-      return "Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.";
+      return "Deliveries wait. The oldest is sent as a probe, and after a success all others, oldest first.";
     case "disabled":
       return `Deliveries are held, and not sent by themselves later. Enable the webhook and send them: svc webhooks update ${id} --enable --project ${project_id} && svc deliveries recover --since 24h --webhook ${id} --project ${project_id}`;
     default:

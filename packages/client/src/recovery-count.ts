@@ -1,23 +1,25 @@
-import type { Client, WebhookRef } from "./client.ts";
+import type { Client, Delivery, WebhookRef } from "./client.ts";
 
 /** The page size limit of the API. */
 const PAGE_SIZE = 100;
 /** Upper bound on the deliveries that one count reads: 100 requests. */
 export const MAX_READ = 10_000;
 
+/** What a recovery sends: deliveries that failed or are held, and those that wait for a later attempt. */
+export const recoverableStatuses = ["failed", "held", "pending"] as const;
+export type RecoverableStatus = (typeof recoverableStatuses)[number];
+
 interface CountOptions {
   since: Date;
-  /** Absent counts both. */
-  status?: "failed" | "held" | undefined;
+  /** Absent counts all. */
+  status?: RecoverableStatus | undefined;
   /** Upper bound on the deliveries to read. Default: MAX_READ. */
   maxRead?: number;
 }
 
-export interface RecoveryCount {
+export interface RecoveryCount extends Record<RecoverableStatus, number> {
   /** The deliveries that a recovery would send again, as far as they were read. */
   count: number;
-  failed: number;
-  held: number;
   /** Whether all deliveries since the time were read. If not, `count` is a lower bound. */
   complete: boolean;
 }
@@ -32,22 +34,32 @@ export async function countRecoverable(
   webhook: WebhookRef,
   { since, status, maxRead = MAX_READ }: CountOptions,
 ): Promise<RecoveryCount> {
-  const counted = { failed: 0, held: 0 };
-  const result = (complete: boolean) => ({ count: counted.failed + counted.held, ...counted, complete });
+  const counted = { failed: 0, held: 0, pending: 0 };
+  let count = 0;
+  const result = (complete: boolean) => ({ count, ...counted, complete });
   let read = 0;
   for await (const delivery of api.eachDelivery(webhook, { limit: PAGE_SIZE })) {
     if (eventTime(delivery.id) < since.getTime()) return result(true);
     if (read === maxRead) return result(false);
     read += 1;
-    if (delivery.test || (status !== undefined && delivery.status !== status)) continue;
-    if (delivery.status === "failed" || delivery.status === "held") counted[delivery.status] += 1;
+    const found = recoverableStatuses.find((each) => each === delivery.status && each === (status ?? each));
+    if (delivery.test || found === undefined || !isRecoverable(delivery)) continue;
+    counted[found] += 1;
+    count += 1;
   }
   return result(true);
 }
 
-/** `12 would be sent again: 10 failed, 2 held.` */
-export function recoveryCountText({ count, failed, held, complete }: RecoveryCount, maxRead = MAX_READ): string {
-  const parts = `${failed} failed, ${held} held`;
+/** Returns false for a delivery that is being sent, or about to be. */
+const isRecoverable = ({ status, waiting_for }: Delivery): boolean =>
+  status !== "pending" || waiting_for === "schedule" || waiting_for === "recovery";
+
+/** `15 would be sent again: 10 failed, 2 held, 3 waiting.` */
+export function recoveryCountText(
+  { count, failed, held, pending, complete }: RecoveryCount,
+  maxRead = MAX_READ,
+): string {
+  const parts = `${failed} failed, ${held} held, ${pending} waiting`;
   if (complete) return `${count} would be sent again: ${parts}.`;
   return `At least ${count} would be sent again: ${parts}. Only the newest ${maxRead} deliveries were counted.`;
 }

@@ -438,7 +438,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -462,8 +462,8 @@ export interface paths {
     get?: never;
     put?: never;
     /**
-     * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * Send failed, held and waiting deliveries
+     * @description Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -1120,8 +1120,8 @@ export interface components {
        *     - `new`: no delivery of the last 30 days has succeeded yet, and none has failed; a failed test delivery does not count, nor a failure before the webhook was enabled again or got another URL
        *     - `healthy`: no attempt has failed since the last success; a failed test delivery does not count
        *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
-       *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
-       *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
+       *     - `failing`: no attempt has succeeded since `since`
+       *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: the oldest is sent as a probe at `next_probe_at`, and after a success all others
        *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
        * @enum {string}
        */
@@ -1165,7 +1165,7 @@ export interface components {
       } | null;
       /**
        * Format: date-time
-       * @description When the next probe is sent, never in the past; null when none is planned.
+       * @description When the next probe is sent, never in the past; null while nothing waits, or in the first seconds of failures.
        */
       next_probe_at: string | null;
     };
@@ -1385,7 +1385,7 @@ export interface components {
        * @description The reason why the delivery waits. Null = an attempt is being made or about to be, or none follows.
        *
        *     - `schedule`: its next attempt, at `next_attempt_at`
-       *     - `recovery`: the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first
+       *     - `recovery`: the webhook fails. It is sent after the next success, or is itself the next probe, at `next_attempt_at`; after a success, all that waits is sent, oldest first
        *     - `busy`: its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow
        *     - `suspended`: the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it
        * @enum {string|null}
@@ -1476,7 +1476,7 @@ export interface components {
        * @description The reason why the delivery waits. Null = an attempt is being made or about to be, or none follows.
        *
        *     - `schedule`: its next attempt, at `next_attempt_at`
-       *     - `recovery`: the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first
+       *     - `recovery`: the webhook fails. It is sent after the next success, or is itself the next probe, at `next_attempt_at`; after a success, all that waits is sent, oldest first
        *     - `busy`: its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow
        *     - `suspended`: the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it
        * @enum {string|null}
@@ -1604,7 +1604,7 @@ export interface components {
       trigger: "schedule" | "redeliver" | "recover" | "test";
     };
     Recovered: {
-      /** @description The number of deliveries that this call sends again. */
+      /** @description The number of deliveries that this call sends again, or that wait and are sent now. */
       count: number;
       /** @description Whether all deliveries up to the newest were looked at. False: continue at `next_cursor`. */
       complete: boolean;
@@ -1776,7 +1776,7 @@ export interface components {
        *     - `webhook.test_requested`: A test delivery was requested; `details` has its id and event.
        *     - `webhook.certification_requested`: A certification of the receiver was requested; `details` has its id.
        *     - `webhook.redelivery_requested`: A delivery was sent again; `details` has its id.
-       *     - `webhook.recovery_requested`: Failed or held deliveries were sent again, one entry per call; `details` has its parameters.
+       *     - `webhook.recovery_requested`: Failed, held or waiting deliveries were sent, one entry per call; `details` has its parameters.
        *     - `member.updated`: The platform added a user to the project, or changed the role.
        *     - `member.removed`: The platform removed a user from the project.
        *     - `service_account.created`: A service account was created.
@@ -4498,7 +4498,6 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
-      409: components["responses"]["Conflict"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -4531,10 +4530,10 @@ export interface operations {
            */
           since: string;
           /**
-           * @description Only deliveries with this status. Default: both.
+           * @description Only deliveries with this status; `pending`: what waits. Default: all three.
            * @enum {string}
            */
-          status?: "failed" | "held";
+          status?: "failed" | "held" | "pending";
           /** @description Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from that call's. */
           cursor?: string;
         };

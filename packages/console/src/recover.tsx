@@ -1,6 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { WebhookRef } from "../../client/src/client.ts";
-import { countRecoverable, type RecoveryCount, recoveryCountText } from "../../client/src/recovery-count.ts";
+import {
+  countRecoverable,
+  type RecoverableStatus,
+  type RecoveryCount,
+  recoveryCountText,
+} from "../../client/src/recovery-count.ts";
 import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog } from "./dialog.tsx";
 import { toLocalInput } from "./filter-bar.tsx";
@@ -15,13 +20,16 @@ interface RecoverDialogProps {
   onDone(count: number): void;
 }
 
-const recoverable = { both: "Failed and held", failed: "Failed", held: "Held" };
+const recoverable = { all: "All", failed: "Failed", held: "Held", pending: "Waiting" } satisfies Record<
+  RecoverableStatus | "all",
+  string
+>;
 type Recoverable = keyof typeof recoverable;
 
-/** Counts the deliveries of a period that failed or are held, and after a confirmation sends them again. */
+/** Counts the deliveries of a period that failed, are held or wait, and after a confirmation sends them again. */
 export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
   const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
-  const [which, setWhich] = useState<Recoverable>("both");
+  const [which, setWhich] = useState<Recoverable>("all");
   const [counted, setCounted] = useState<RecoveryCount>();
   const time = new Date(since);
   const [sentCount, setSentCount] = useState(0);
@@ -32,7 +40,7 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
     },
     [],
   );
-  const status = which === "both" ? undefined : which;
+  const status = which === "all" ? undefined : which;
   const count = useAction(async (client) => {
     setSentCount(0);
     setCounted(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED }));
@@ -57,7 +65,10 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
       isReady={isReady}
       onClose={onClose}
     >
-      <p>Sends failed and held deliveries again, oldest first. Their ids stay the same. Counts them first.</p>
+      <p>
+        Sends failed and held deliveries again, and those that wait now, oldest first. Their ids stay the same. Counts
+        them first.
+      </p>
       <Field
         label="Created since"
         path="since"

@@ -55,7 +55,7 @@ export const healthStates = {
   probing: {
     badge: "failing, probing",
     tone: "bad",
-    note: "Deliveries wait until a probe succeeds. No attempt has succeeded for",
+    note: "The oldest delivery is sent as a probe, the others after its success. No attempt has succeeded for",
   },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
 } satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;

@@ -1,5 +1,6 @@
 import type http from "node:http";
 import { handler } from "../../../functions/attempts/send.ts";
+import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -54,16 +55,6 @@ afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
   await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
-});
-
-test("a retry beyond the longest delay of a message is left to the sweep", async () => {
-  process.env.RETRY_SCHEDULE = "7200";
-  receiver.respondWith(500);
-  const sent = watchMessages();
-  await carry(delivery);
-  const { next_attempt_at = "" } = await rowOf(delivery);
-  expect(await wakeUpOf(webhook)).toMatchObject({ due: next_attempt_at });
-  expect(sent).toEqual([]);
 });
 
 test("of a deleted webhook sends and writes nothing", async () => {
@@ -207,6 +198,7 @@ describe("two senders at the same time", () => {
     expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([row.place]);
     receiver.respondWith(500);
     for (const status of ["pending", "failed"]) {
+      await change(await rowOf(delivery), (stored) => stored && { ...stored, next_attempt_at: minutesAgo(1) });
       await attempt(delivery);
       expect(await rowOf(delivery)).toMatchObject({ status });
     }

@@ -1,16 +1,6 @@
 import { randomUUID } from "node:crypto";
-import {
-  DUE_SHARDS,
-  endVisit,
-  lease,
-  overduePages,
-  type Place,
-  placeOf,
-  placePages,
-  putPlace,
-  removePlace,
-  wake,
-} from "../../../functions/deliveries/backlog-store.ts";
+import { type Place, placeOf, placePages, putPlace, removePlace } from "../../../functions/deliveries/backlog-store.ts";
+import { DUE_SHARDS, endVisit, lease, overduePages, wake } from "../../../functions/webhooks/wake-up-store.ts";
 import { interceptDynamo, loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { prepareDeliveries, wakeUpOf } from "../../support/deliveries.ts";
 
@@ -179,7 +169,7 @@ describe("the end of a visit", () => {
   ])("when a row has entered since the lease, the wake-up %s, and the visit keeps it", async (_, next) => {
     await wake(webhook, at(5));
     const before = await wakeUp();
-    expect(await end(next, { wakes: 1 })).toBe(2);
+    expect(await end(next, { wakes: 1 })).toMatchObject({ wakes: 2 });
     expect(await wakeUp()).toEqual(before);
     expect(await end(next, { wakes: 2 })).toBeUndefined();
   });

@@ -103,14 +103,26 @@ describe("a row that enters", () => {
   });
 });
 
+test("a due time beyond the longest delay of a message is left to the sweep", async () => {
+  const messages = watchMessages();
+  const later = entering(fromNow(7_200));
+  await enter(webhook, [later]);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: later.due.toISOString() });
+  expect(messages).toEqual([]);
+});
+
 describe("the look at a place", () => {
   const probeAt = fromNow(200);
   const open = { failing_since: fromNow(-600).toISOString(), probe_at: probeAt.toISOString() };
+  const opensAt = fromNow(21);
+  const failing = { failing_since: fromNow(-9).toISOString() };
   test.each<[string, Partial<Webhook>, number, boolean, () => Date]>([
     ["is at its due time", {}, 60, false, () => fromNow(60)],
     ["is now for what a user asked for", open, 0, true, () => fromNow(0)],
     ["is at the next probe while the circuit is open", open, 0, false, () => probeAt],
-    ["is at its due time when that is after the next probe", open, 500, false, () => fromNow(500)],
+    ["is at the next probe also when it is due later", open, 500, false, () => probeAt],
+    ["is when the circuit opens, if it is due later", failing, 60, false, () => opensAt],
+    ["is at its due time before the circuit opens", failing, 5, false, () => fromNow(5)],
     [
       "is now when the probe is overdue",
       { ...open, probe_at: fromNow(-9).toISOString() },

@@ -8,11 +8,11 @@ import {
   fitsInMessage,
   readDeliveryMessage,
   type UnrecordedAttempt,
-  type WorkCall,
 } from "../../../functions/deliveries/delivery-queue.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/parse-deployment-event.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { sqsConsumer } from "../../../functions/platform/sqs-consumer.ts";
+import type { WorkCall } from "../../../functions/webhooks/worker-call.ts";
 import { interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import { eventOf, prepareDeliveries, sqsEvent, takeDeliveryMessages, takeMessages } from "../../support/deliveries.ts";
 import { type LoggedLine, metricsIn } from "../../support/metrics.ts";

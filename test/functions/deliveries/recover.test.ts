@@ -75,18 +75,6 @@ describe("recover sends again", () => {
     expect(await waitingIds()).toEqual(rows.map(({ id }) => id));
   });
 
-  test("no delivery with 50 attempts, but one with 49", async () => {
-    const [full, open] = await Promise.all(
-      [50, 49].map((attempt_count, index) =>
-        givenDelivery(scenario.webhook, { at: new Date(start + index), status: "failed", attempt_count }),
-      ),
-    );
-    if (!full || !open) throw new Error("no delivery given");
-    expect(await recover()).toBe(1);
-    expect(await rowOf(full)).toEqual(full);
-    expect(await rowOf(open)).toMatchObject({ status: "pending", attempts_before_schedule: 49 });
-  });
-
   test("no test deliveries", async () => {
     const test = await givenDelivery(scenario.webhook, { status: "failed", test: true });
     expect(await recover()).toBe(0);

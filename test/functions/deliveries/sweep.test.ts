@@ -1,7 +1,7 @@
 import { jest } from "@jest/globals";
-import { DUE_SHARDS, endVisit, lease, wake } from "../../../functions/deliveries/backlog-store.ts";
-import type { WorkCall } from "../../../functions/deliveries/delivery-queue.ts";
 import { handler } from "../../../functions/deliveries/sweep.ts";
+import { DUE_SHARDS, endVisit, lease, wake } from "../../../functions/webhooks/wake-up-store.ts";
+import type { WorkCall } from "../../../functions/webhooks/worker-call.ts";
 import {
   failDynamo,
   interceptDynamo,

@@ -1,5 +1,10 @@
 import type { Client, Delivery } from "../../../packages/client/src/client.ts";
-import { countRecoverable, MAX_READ, recoveryCountText } from "../../../packages/client/src/recovery-count.ts";
+import {
+  countRecoverable,
+  MAX_READ,
+  type RecoverableStatus,
+  recoveryCountText,
+} from "../../../packages/client/src/recovery-count.ts";
 
 /* `svc deliveries recover --dry-run`, against a stub of the client. */
 
@@ -7,7 +12,12 @@ const noon = Date.parse("2026-11-21T12:00:00.000Z");
 const since = new Date(noon);
 
 /** A delivery of an event that many milliseconds after noon. */
-function delivery(afterNoonMs: number, status: Delivery["status"], test = false): Delivery {
+function delivery(
+  afterNoonMs: number,
+  status: Delivery["status"],
+  test = false,
+  waiting_for: Delivery["waiting_for"] = null,
+): Delivery {
   const time = (noon + afterNoonMs).toString(16).padStart(12, "0");
   const id = `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`;
   // Long after the event: only the id counts.
@@ -16,14 +26,14 @@ function delivery(afterNoonMs: number, status: Delivery["status"], test = false)
     webhook_id: "w-1",
     event: "deploy.started",
     deployment_id: "x",
-    waiting_for: null,
+    waiting_for,
     next_attempt_at: null,
   } as const;
   return { id, ...rest, status, test, created_at, attempt_count: 1, last_attempt: null };
 }
 
 /** Counts with a list of deliveries, newest first. */
-async function count(deliveries: Iterable<Delivery>, status?: "failed" | "held") {
+async function count(deliveries: Iterable<Delivery>, status?: RecoverableStatus) {
   let read = 0;
   const api: Pick<Client, "eachDelivery"> = {
     async *eachDelivery() {
@@ -38,6 +48,9 @@ async function count(deliveries: Iterable<Delivery>, status?: "failed" | "held")
 }
 
 const list = [
+  delivery(13, "pending", false, "schedule"),
+  delivery(12, "pending", false, "recovery"),
+  delivery(11, "pending", false, "busy"),
   delivery(9, "pending"),
   delivery(8, "failed"),
   delivery(7, "held"),
@@ -49,19 +62,20 @@ const list = [
   delivery(-2, "failed"),
 ];
 
-test("counts failed and held deliveries of events since the time, without tests, and reads no further", async () => {
-  expect(await count(list)).toEqual({ count: 3, failed: 2, held: 1, complete: true, read: 8 });
+test("counts failed, held and waiting deliveries of events since the time, without tests, and reads no further", async () => {
+  expect(await count(list)).toEqual({ count: 5, failed: 2, held: 1, pending: 2, complete: true, read: 11 });
 });
 
 test.each([
-  ["failed", { count: 2, failed: 2, held: 0 }],
-  ["held", { count: 1, failed: 0, held: 1 }],
+  ["failed", { count: 2, failed: 2, held: 0, pending: 0 }],
+  ["held", { count: 1, failed: 0, held: 1, pending: 0 }],
+  ["pending", { count: 2, failed: 0, held: 0, pending: 2 }],
 ] as const)("counts only %s deliveries with this status", async (status, expected) => {
   expect(await count(list, status)).toMatchObject({ ...expected, complete: true });
 });
 
 test("the count of a list without earlier events is complete", async () => {
-  expect(await count(list.slice(0, 2))).toMatchObject({ count: 1, complete: true });
+  expect(await count(list.slice(4, 5))).toMatchObject({ count: 1, complete: true });
 });
 
 test.each([
@@ -73,8 +87,11 @@ test.each([
 });
 
 test.each([
-  [true, "3 would be sent again: 2 failed, 1 held."],
-  [false, "At least 3 would be sent again: 2 failed, 1 held. Only the newest 10000 deliveries were counted."],
+  [true, "7 would be sent again: 2 failed, 1 held, 4 waiting."],
+  [
+    false,
+    "At least 7 would be sent again: 2 failed, 1 held, 4 waiting. Only the newest 10000 deliveries were counted.",
+  ],
 ])("the text of a count whose completeness is %s does not promise more", (complete, text) => {
-  expect(recoveryCountText({ count: 3, failed: 2, held: 1, complete })).toBe(text);
+  expect(recoveryCountText({ count: 7, failed: 2, held: 1, pending: 4, complete })).toBe(text);
 });

@@ -141,8 +141,8 @@ test("a list of deployments reads at most the newest thousand events", async () 
 });
 
 test.each([
-  ["failed", "250 would be sent again: 250 failed, 0 held.\n"],
-  ["held", "0 would be sent again: 0 failed, 0 held.\n"],
+  ["failed", "250 would be sent again: 250 failed, 0 held, 0 waiting.\n"],
+  ["held", "0 would be sent again: 0 failed, 0 held, 0 waiting.\n"],
 ])("a recovery's dry run counts the deliveries of all pages that are %s", async (status, counted) => {
   const args = ["deliveries", "recover", "--since", "2024-01-01T00:00:00Z", "--dry-run", "--status", status];
   expect((await svcHere(args, { env })).stdout).toBe(counted);

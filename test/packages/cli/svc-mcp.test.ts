@@ -662,7 +662,7 @@ describe("diagnose", () => {
       "that fails, and whose newest deliveries all wait for a probe",
       { webhook: withHealth({ ...down, state: "probing", next_probe_at: at }), deliveries: [pending] },
       "probing",
-      /the next one is due at 2026-01-01.*\(timeout\)/,
+      /sent as a probe at 2026-01-01.*\(timeout\)/,
       /^Respond\./,
     ],
     [

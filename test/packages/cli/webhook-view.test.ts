@@ -57,13 +57,13 @@ test.each<[Webhook, string, string, string | undefined]>([
     webhookWith({ state: "failing", since: at(-9) }),
     "failing since 9 s ago",
     "red",
-    "Deliveries are retried by the schedule.",
+    "Deliveries are retried. From 30 seconds of failures on, the oldest that waits is sent as a probe.",
   ],
   [
     webhookWith({ state: "probing", since: at(-99), next_probe_at: at(40) }),
     "failing, next probe in 40 s",
     "red",
-    "Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.",
+    "Deliveries wait. The oldest is sent as a probe, and after a success all others, oldest first.",
   ],
   [
     webhookWith({}, { mode: "shadow" }),

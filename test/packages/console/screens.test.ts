@@ -201,13 +201,13 @@ describe("a recovery", () => {
   };
 
   test.each([
-    ["Failed and held", undefined, 3],
+    ["All", undefined, 3],
     ["Failed", "failed", 2],
     ["Held", "held", 1],
   ])("of the last 24 hours with the choice %s sends the status %s", async (choice, status, total) => {
     respond("POST recover", () => json({ count: 0, complete: true, next_cursor: null }, {}, 202));
     await start();
-    await countFirst("3 would be sent again: 2 failed, 1 held.");
+    await countFirst("3 would be sent again: 2 failed, 1 held, 0 waiting.");
     // Another choice needs another count.
     await enter("Held", true);
     await enter(choice, true);

@@ -46,7 +46,7 @@ export function diagnose({ webhook, deliveries, failing }: Inputs, isOffered: Is
   if (state === "failing" || state === "probing") {
     const wait =
       state === "probing"
-        ? ` Its deliveries wait until a probe succeeds; the next one is due at ${next_probe_at ?? "any time"}.`
+        ? ` The oldest delivery that waits is sent as a probe at ${next_probe_at ?? "any time"}; after a success all are sent.`
         : "";
     return {
       state,

@@ -79,7 +79,7 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
 function waitOf({ waiting_for, next_attempt_at }: Pick<ExplainedDelivery, "waiting_for" | "next_attempt_at">): string {
   switch (waiting_for) {
     case "recovery":
-      return `the webhook is failing, so it waits until a probe succeeds; the next probe is due at ${next_attempt_at ?? "any time"}`;
+      return `the webhook is failing, so it waits for a success; the next probe is sent at ${next_attempt_at ?? "any time"}`;
     case "busy":
       return "its attempt is due, and waits for a free sender";
     case "suspended":
