@@ -193,6 +193,21 @@ test("the receivers for Node accept headers as Node's rawHeaders, and null value
   }
 });
 
+test.each(schemes)("the client computes at most ten signatures of a request, scheme %s", async (scheme) => {
+  const original = crypto.subtle.verify;
+  let computed = 0;
+  crypto.subtle.verify = (...args) => {
+    computed += 1;
+    return original.apply(crypto.subtle, args);
+  };
+  const many = { ...sent, "webhook-signature": `v1,${"A".repeat(43)}= `.repeat(300) };
+  const headers = { ...many, "x-service-signature": `sha256=${"0".repeat(64)},`.repeat(300) };
+  const { "X-Service-Signature": _, ...others } = headers;
+  await expect(client.verifyWebhook({ body, headers: others, secret, scheme })).rejects.toThrow("no signature matches");
+  crypto.subtle.verify = original;
+  expect(computed).toBe(10);
+});
+
 test("wrong options of the client do not compile", () => {
   const wrong = () => {
     // @ts-expect-error the body is parsed
