@@ -200,10 +200,13 @@ test.each(schemes)("the client computes at most ten signatures of a request, sch
     computed += 1;
     return original.apply(crypto.subtle, args);
   };
-  const many = { ...sent, "webhook-signature": `v1,${"A".repeat(43)}= `.repeat(300) };
-  const headers = { ...many, "x-service-signature": `sha256=${"0".repeat(64)},`.repeat(300) };
-  const { "X-Service-Signature": _, ...others } = headers;
-  await expect(client.verifyWebhook({ body, headers: others, secret, scheme })).rejects.toThrow("no signature matches");
+  const { "X-Service-Signature": _, ...others } = sent;
+  const headers = {
+    ...others,
+    "webhook-signature": `v1,${"A".repeat(43)}= `.repeat(300),
+    "x-service-signature": `sha256=${"0".repeat(64)},`.repeat(300),
+  };
+  await expect(client.verifyWebhook({ body, headers, secret, scheme })).rejects.toThrow("no signature matches");
   crypto.subtle.verify = original;
   expect(computed).toBe(10);
 });
