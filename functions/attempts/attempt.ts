@@ -5,6 +5,7 @@ import { shadowed } from "../deliveries/delivery-transitions.ts";
 import { log } from "../platform/log.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
 import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
+import { withoutSent } from "../receivers/masked.ts";
 import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
@@ -40,7 +41,9 @@ export async function makeAttempt(
     log.info("delivery shadowed", { delivery_id: basis.id, event: basis.event });
     return "accepted";
   }
-  const outcome = await whileWaiting(receivers.post(webhook.url, headers, basis.body), () => markSlow(webhook));
+  const { url } = webhook;
+  const returned = await whileWaiting(receivers.post(url, headers, basis.body), () => markSlow(webhook));
+  const outcome = withoutSent(returned, url, headers, signers);
   const attempt = toAttempt(basis, at, outcome);
   const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, isInVisit });
   // A connection that is refused at once does not show that the receiver responds fast.

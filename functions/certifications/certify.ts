@@ -3,6 +3,7 @@ import { type CertifyCall, enqueue } from "../deliveries/delivery-queue.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
+import { withoutSent } from "../receivers/masked.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
 import { recordCertification } from "../webhooks/receiver-state-store.ts";
@@ -80,6 +81,7 @@ async function sendTwice(
 }
 
 async function sendProbe(url: string, { headers, body }: ProbeRequest): Promise<ProbeResult> {
-  const { durationMs, statusCode, errorCode, detail } = await receivers.post(url, headers, body);
+  const outcome = withoutSent(await receivers.post(url, headers, body), url, headers, []);
+  const { durationMs, statusCode, errorCode, detail } = outcome;
   return { duration_ms: durationMs, status_code: statusCode, error_code: errorCode, detail };
 }
