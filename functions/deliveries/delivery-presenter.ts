@@ -105,7 +105,7 @@ export const listQuery = z.pipe(
  */
 export const recoverInput = fields({
   since: isoTime,
-  status: z.optional(z.enum(["failed", "held"], "must be failed or held")),
+  status: z.optional(z.enum(["failed", "held", "shadowed"], "must be failed, held or shadowed")),
   cursor: z.optional(listCursorText),
 });
 

@@ -35,6 +35,12 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }
+    if (webhook.mode === "shadow") {
+      throw new ApiError(
+        "conflict",
+        'The webhook is in shadow mode. Switch it first: send PATCH with {"mode":"live"}.',
+      );
+    }
     const looked = { scope: `recovery:${webhook.id}`, filters: {} } as const;
     const { after } = cursor === undefined ? {} : readListCursor(cursor, looked);
     await chargeRequest(webhook.project_id, "recover", now);
@@ -45,7 +51,8 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   },
 });
 
-const statusesOf = (status: "failed" | "held" | undefined) => (status ? [status] : (["failed", "held"] as const));
+/** Shadowed deliveries only on request: before a cutover, an earlier service has sent them. */
+const statusesOf = (status?: "failed" | "held" | "shadowed") => (status ? [status] : (["failed", "held"] as const));
 
 /**
  * Sends deliveries again until it reaches the newest one or an upper bound.

@@ -58,11 +58,12 @@ export const healthSchema = z
       slow: "the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second",
       failing: "no attempt has succeeded since `since`, and each delivery is retried by its schedule",
       probing: `it has been failing for ${OPEN_AFTER_SECONDS} seconds or longer, and deliveries wait: one of them is sent as a probe at \`next_probe_at\`, and after a success the others`,
+      shadow: "the webhook is in shadow mode: nothing is sent, and deliveries are `shadowed`",
       disabled: "the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`",
     }),
     since: z.nullable(
       instant(
-        "Start of the state; for `probing`, the first failure after the last success. Null for `new` and `healthy`.",
+        "Start of the state; for `probing`, the first failure after the last success. Null for `new`, `healthy` and `shadow`.",
       ),
     ),
     last_success_at: z.nullable(

@@ -51,7 +51,7 @@ interface ListCall extends DeliveryCall {
 
 interface RecoverCall extends DeliveryCall {
   since: string;
-  status?: "failed" | "held";
+  status?: "failed" | "held" | "shadowed";
   dryRun?: boolean;
 }
 
@@ -129,7 +129,11 @@ export function addDeliveries(program: SvcCommand): void {
     .description("Sends the failed and held deliveries of events since a time again, oldest first.")
     .requiredOption("--since <time>", "ISO 8601 time, or a duration before now: 90min, 6h, 3d", timeParser("--since"))
     .addOption(
-      new Option("--status <status>", "only deliveries with this status; default: both").choices(["failed", "held"]),
+      new Option("--status <status>", "only deliveries with this status; default: failed and held").choices([
+        "failed",
+        "held",
+        "shadowed",
+      ]),
     )
     .option("--dry-run", "count the deliveries, without sending any")
     .addHelpText(
@@ -196,13 +200,14 @@ async function recoverAll(
 async function dryRun(
   api: Client,
   webhook: WebhookRef,
-  { since, status, json }: { since: Date; status: "failed" | "held" | undefined; json: boolean | undefined },
+  { since, status, json }: { since: Date; status: RecoverCall["status"]; json: boolean | undefined },
 ): Promise<void> {
-  const { enabled, suspended_at } = await api.getWebhook(webhook);
+  const { enabled, mode, suspended_at } = await api.getWebhook(webhook);
   if (!enabled) {
     const { webhookId, projectId } = webhook;
     note(`The webhook is disabled. Enable it first: svc webhooks update ${webhookId} --enable --project ${projectId}`);
   }
+  if (mode === "shadow") note("The webhook is in shadow mode. Switch it first: svc webhooks update <id> --mode live");
   if (suspended_at !== undefined) note("The project is suspended: nothing can be sent until the suspension ends.");
   const counted = await countRecoverable(api, webhook, { since, status });
   print(json ? jsonText({ dry_run: true, ...counted }) : recoveryCountText(counted));

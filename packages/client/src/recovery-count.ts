@@ -7,8 +7,8 @@ export const MAX_READ = 10_000;
 
 interface CountOptions {
   since: Date;
-  /** Absent counts both. */
-  status?: "failed" | "held" | undefined;
+  /** Absent counts failed and held ones. */
+  status?: "failed" | "held" | "shadowed" | undefined;
   /** Upper bound on the deliveries to read. Default: MAX_READ. */
   maxRead?: number;
 }
@@ -18,6 +18,8 @@ export interface RecoveryCount {
   count: number;
   failed: number;
   held: number;
+  /** 0 unless their status was asked for. */
+  shadowed: number;
   /** Whether all deliveries since the time were read. If not, `count` is a lower bound. */
   complete: boolean;
 }
@@ -32,22 +34,26 @@ export async function countRecoverable(
   webhook: WebhookRef,
   { since, status, maxRead = MAX_READ }: CountOptions,
 ): Promise<RecoveryCount> {
-  const counted = { failed: 0, held: 0 };
-  const result = (complete: boolean) => ({ count: counted.failed + counted.held, ...counted, complete });
+  const counted = { failed: 0, held: 0, shadowed: 0 };
+  const total = () => counted.failed + counted.held + counted.shadowed;
+  const result = (complete: boolean) => ({ count: total(), ...counted, complete });
+  const wanted = status === undefined ? ["failed", "held"] : [status];
   let read = 0;
   for await (const delivery of api.eachDelivery(webhook, { limit: PAGE_SIZE })) {
     if (eventTime(delivery.id) < since.getTime()) return result(true);
     if (read === maxRead) return result(false);
     read += 1;
-    if (delivery.test || (status !== undefined && delivery.status !== status)) continue;
-    if (delivery.status === "failed" || delivery.status === "held") counted[delivery.status] += 1;
+    if (!delivery.test && wanted.includes(delivery.status)) counted[delivery.status as keyof typeof counted] += 1;
   }
   return result(true);
 }
 
 /** `12 would be sent again: 10 failed, 2 held.` */
-export function recoveryCountText({ count, failed, held, complete }: RecoveryCount, maxRead = MAX_READ): string {
-  const parts = `${failed} failed, ${held} held`;
+export function recoveryCountText(
+  { count, failed, held, shadowed, complete }: RecoveryCount,
+  maxRead = MAX_READ,
+): string {
+  const parts = shadowed > 0 ? `${shadowed} shadowed` : `${failed} failed, ${held} held`;
   if (complete) return `${count} would be sent again: ${parts}.`;
   return `At least ${count} would be sent again: ${parts}. Only the newest ${maxRead} deliveries were counted.`;
 }

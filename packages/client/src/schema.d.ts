@@ -463,7 +463,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first, and switch one in shadow mode to live. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -1122,13 +1122,14 @@ export interface components {
        *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
        *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
        *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
+       *     - `shadow`: the webhook is in shadow mode: nothing is sent, and deliveries are `shadowed`
        *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
        * @enum {string}
        */
-      state: "new" | "healthy" | "slow" | "failing" | "probing" | "disabled";
+      state: "new" | "healthy" | "slow" | "failing" | "probing" | "shadow" | "disabled";
       /**
        * Format: date-time
-       * @description Start of the state; for `probing`, the first failure after the last success. Null for `new` and `healthy`.
+       * @description Start of the state; for `probing`, the first failure after the last success. Null for `new`, `healthy` and `shadow`.
        */
       since: string | null;
       /**
@@ -1370,7 +1371,7 @@ export interface components {
        *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
-       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later
+       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later
        * @enum {string}
        */
       status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
@@ -1461,7 +1462,7 @@ export interface components {
        *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
-       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later
+       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later
        * @enum {string}
        */
       status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
@@ -1541,7 +1542,7 @@ export interface components {
          * @description When the request would have been sent.
          */
         at: string;
-        /** @description Its headers, with the signatures at that time, without those of HTTP itself. */
+        /** @description Its headers, with the signatures at that time, without those of HTTP itself. What signs is `***` without `webhook-secrets:write`. */
         headers: {
           [key: string]: string;
         };
@@ -2084,14 +2085,15 @@ export interface components {
         /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
         test?: unknown;
         /**
-         * @description Why it was disabled.
+         * @description Why it sends nothing.
          *
          *     - `gone`: the receiver responded with 410
          *     - `failing`: no delivery succeeded for days
          *     - `manual`: disabled by a user or the operator
+         *     - `shadow`: it was switched to shadow mode, and is enabled
          * @enum {string}
          */
-        reason: "gone" | "failing" | "manual";
+        reason: "gone" | "failing" | "manual" | "shadow";
       } & {
         [key: string]: unknown;
       };
@@ -4531,10 +4533,10 @@ export interface operations {
            */
           since: string;
           /**
-           * @description Only deliveries with this status. Default: both.
+           * @description Only deliveries with this status. Default: `failed` and `held`.
            * @enum {string}
            */
-          status?: "failed" | "held";
+          status?: "failed" | "held" | "shadowed";
           /** @description Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from that call's. */
           cursor?: string;
         };

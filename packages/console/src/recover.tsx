@@ -15,7 +15,7 @@ interface RecoverDialogProps {
   onDone(count: number): void;
 }
 
-const recoverable = { both: "Failed and held", failed: "Failed", held: "Held" };
+const recoverable = { both: "Failed and held", failed: "Failed", held: "Held", shadowed: "Shadowed" };
 type Recoverable = keyof typeof recoverable;
 
 /** Counts the deliveries of a period that failed or are held, and after a confirmation sends them again. */

@@ -23,7 +23,7 @@ function delivery(afterNoonMs: number, status: Delivery["status"], test = false)
 }
 
 /** Counts with a list of deliveries, newest first. */
-async function count(deliveries: Iterable<Delivery>, status?: "failed" | "held") {
+async function count(deliveries: Iterable<Delivery>, status?: "failed" | "held" | "shadowed") {
   let read = 0;
   const api: Pick<Client, "eachDelivery"> = {
     async *eachDelivery() {
@@ -44,18 +44,20 @@ const list = [
   delivery(6, "failed", true),
   delivery(5, "succeeded"),
   delivery(4, "cancelled"),
+  delivery(3, "shadowed"),
   delivery(0, "failed"),
   delivery(-1, "failed"),
   delivery(-2, "failed"),
 ];
 
 test("counts failed and held deliveries of events since the time, without tests, and reads no further", async () => {
-  expect(await count(list)).toEqual({ count: 3, failed: 2, held: 1, complete: true, read: 8 });
+  expect(await count(list)).toEqual({ count: 3, failed: 2, held: 1, shadowed: 0, complete: true, read: 9 });
 });
 
 test.each([
   ["failed", { count: 2, failed: 2, held: 0 }],
   ["held", { count: 1, failed: 0, held: 1 }],
+  ["shadowed", { count: 1, failed: 0, held: 0, shadowed: 1 }],
 ] as const)("counts only %s deliveries with this status", async (status, expected) => {
   expect(await count(list, status)).toMatchObject({ ...expected, complete: true });
 });
@@ -76,5 +78,10 @@ test.each([
   [true, "3 would be sent again: 2 failed, 1 held."],
   [false, "At least 3 would be sent again: 2 failed, 1 held. Only the newest 10000 deliveries were counted."],
 ])("the text of a count whose completeness is %s does not promise more", (complete, text) => {
-  expect(recoveryCountText({ count: 3, failed: 2, held: 1, complete })).toBe(text);
+  expect(recoveryCountText({ count: 3, failed: 2, held: 1, shadowed: 0, complete })).toBe(text);
+});
+
+test("the text of a count of shadowed deliveries names no others", () => {
+  const counted = { count: 2, failed: 0, held: 0, shadowed: 2, complete: true };
+  expect(recoveryCountText(counted)).toBe("2 would be sent again: 2 shadowed.");
 });
