@@ -400,7 +400,7 @@ export const operations: Record<OperationId, Operation> = {
     description:
       "Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after " +
       "reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
-      `\`cursor\`. Enable a disabled webhook first, and switch one in shadow mode to live. ${budgetNote("recover")}`,
+      `\`cursor\`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live. ${budgetNote("recover")}`,
     fields: {
       since: { description: "Time of the earliest event, with its time zone." },
       status: { description: "Only deliveries with this status. Default: `failed` and `held`." },

@@ -35,7 +35,7 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }
-    if (webhook.mode === "shadow") {
+    if (status === "shadowed" && webhook.mode === "shadow") {
       throw new ApiError(
         "conflict",
         'The webhook is in shadow mode. Switch it first: send PATCH with {"mode":"live"}.',

@@ -16,7 +16,7 @@ export const eventNameSchema = oneOf<EventName>("Name of the deployment event.",
 
 export const healthEventMeanings: Record<HealthEventName, string> = {
   "webhook.failing": "another webhook of the project has been failing for 30 minutes",
-  "webhook.disabled": "another webhook of the project was disabled",
+  "webhook.disabled": "another webhook of the project was disabled, or switched to shadow mode",
 };
 
 export const webhookEventMeanings: Record<WebhookEventName, string> = {

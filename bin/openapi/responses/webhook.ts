@@ -17,7 +17,10 @@ import { disabledReasonMeanings, webhookEventNameSchema } from "./payload.ts";
 const base = {
   id: id("Id of the webhook, as used in paths."),
   project_id: id("Id of the project whose events are sent."),
-  url: text("URL that events are sent to, as a POST request.", { pattern: HTTP_URL_PATTERN }),
+  url: text(
+    "URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`.",
+    { pattern: HTTP_URL_PATTERN },
+  ),
   name: z.optional(text("Name of the webhook; absent = it has none.")),
   events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
   filter: z

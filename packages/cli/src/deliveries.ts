@@ -207,7 +207,7 @@ async function dryRun(
     const { webhookId, projectId } = webhook;
     note(`The webhook is disabled. Enable it first: svc webhooks update ${webhookId} --enable --project ${projectId}`);
   }
-  if (mode === "shadow") note("The webhook is in shadow mode. Switch it first: svc webhooks update <id> --mode live");
+  if (mode === "shadow") note("The webhook is in shadow mode: what is recovered now is shadowed, and not sent.");
   if (suspended_at !== undefined) note("The project is suspended: nothing can be sent until the suspension ends.");
   const counted = await countRecoverable(api, webhook, { since, status });
   print(json ? jsonText({ dry_run: true, ...counted }) : recoveryCountText(counted));

@@ -463,7 +463,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first, and switch one in shadow mode to live. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -806,7 +806,7 @@ export interface webhooks {
     get?: never;
     put?: never;
     /**
-     * webhook.disabled: another webhook of the project was disabled
+     * webhook.disabled: another webhook of the project was disabled, or switched to shadow mode
      * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
@@ -941,7 +941,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -977,7 +977,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -1043,7 +1043,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -1276,7 +1276,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -1896,7 +1896,7 @@ export interface components {
      *     - `deploy.succeeded`: the deployment is live and healthy
      *     - `deploy.failed`: the build or a health check failed
      *     - `webhook.failing`: another webhook of the project has been failing for 30 minutes
-     *     - `webhook.disabled`: another webhook of the project was disabled
+     *     - `webhook.disabled`: another webhook of the project was disabled, or switched to shadow mode
      * @enum {string}
      */
     WebhookEventName: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { deliveryHeaders } from "../../../functions/receivers/delivery-headers.ts";
-import { isMaskedUrl, withMaskedUrls, withoutSent } from "../../../functions/receivers/masked.ts";
+import { isMaskedUrl, withMaskedUrls } from "../../../functions/receivers/masked.ts";
+import { withoutSent } from "../../../functions/receivers/without-sent.ts";
 
 const url = "https://hooks.example.com/services/T000/B01/SECRETTOKEN?key=v4lue-of-key";
 const hex = (text: string) => createHash("sha256").update(text).digest("hex");
