@@ -14,7 +14,8 @@ import { findDue, findDueOwners, postpone, remove, replace } from "../notificati
 import { type NotificationMessage, publish } from "../notifications/notification-topic.ts";
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
-import { stopReasonOf, type Webhook } from "../webhooks/webhook.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
+import { stopReasonOf } from "../webhooks/webhook-notification-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { planDelivery, store } from "./plan-delivery.ts";
 

@@ -17,6 +17,11 @@ export const aboutWebhook = ({ id, url, name, failing_since }: Webhook, { status
   error_code,
 });
 
+/** Returns why a webhook sends nothing; undefined = it sends. A suspension of its project is another reason. */
+export function stopReasonOf({ disabled_at, disabled_reason, mode }: Partial<Webhook>): StopReason | undefined {
+  return disabled_at === undefined ? mode : (disabled_reason ?? "manual");
+}
+
 /** Returns the notification that a webhook is disabled or in shadow mode, for the transaction that makes it so. */
 export function disabledNotification(webhook: Webhook, reason: StopReason, failure: LastFailure, dueAt: Date) {
   const data: HealthInput["data"] = { ...aboutWebhook(webhook, failure), reason };

@@ -65,11 +65,6 @@ export type DisabledReason = "gone" | "failing" | "manual";
 /** Why a webhook sends nothing. `shadow`: it is enabled, and in shadow mode. */
 export type StopReason = DisabledReason | "shadow";
 
-/** Returns why a webhook sends nothing; undefined = it sends. A suspension of its project is another reason. */
-export function stopReasonOf({ disabled_at, disabled_reason, mode }: Partial<Webhook>): StopReason | undefined {
-  return disabled_at === undefined ? mode : (disabled_reason ?? "manual");
-}
-
 export const MAX_WEBHOOKS_PER_PROJECT = 20;
 
 const eventList = z.pipe(
