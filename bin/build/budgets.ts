@@ -6,7 +6,8 @@ const budgetsKb: Record<string, number> = {
   "auth/authorizer": 266,
   "credentials/verify": 270,
   // The backlog, and the hints of the last attempt.
-  "deliveries/redeliver": 262,
+  "deliveries/redeliver": 263,
+  "deliveries/recover": 261,
   "deliveries/send-test-delivery": 264,
 };
 

@@ -400,10 +400,13 @@ export const operations: Record<OperationId, Operation> = {
       "Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a " +
       "later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after " +
       "reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
-      `\`cursor\`. Enable a disabled webhook first. ${budgetNote("recover")}`,
+      `\`cursor\`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live. ${budgetNote("recover")}`,
     fields: {
       since: { description: "Time of the earliest event, with its time zone." },
-      status: { description: "Only deliveries with this status; `pending`: what waits. Default: all three." },
+      status: {
+        description:
+          "Only deliveries with this status; `pending`: what waits. Default: `failed`, `held` and `pending`.",
+      },
       cursor: {
         description:
           "Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from " +

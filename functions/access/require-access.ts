@@ -32,9 +32,15 @@ export async function requireAccess(
 const notFound = () => new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
 
 /** A workflow has only the listed permissions: the check fails closed. */
-function requirePermission(permission: string, { permissions, authType }: Identity): void {
-  const held = permissions ?? (authType === "workflow" ? [] : undefined);
-  if (permission === "none" || held === undefined || held.includes(permission)) return;
+const heldBy = ({ permissions, authType }: Identity) => permissions ?? (authType === "workflow" ? [] : undefined);
+
+/** Returns whether a credential has a permission, whatever the role of its user. */
+export const holds = (caller: Identity, permission: string): boolean =>
+  permission === "none" || (heldBy(caller)?.includes(permission) ?? true);
+
+function requirePermission(permission: string, caller: Identity): void {
+  if (holds(caller, permission)) return;
+  const held = heldBy(caller) ?? [];
   const others = held.length === 0 ? "It has none" : `It has: ${held.join(", ")}`;
   const message = `The credential does not have the permission ${permission}. ${others}.`;
   throw new ApiError("insufficient_permission", message);

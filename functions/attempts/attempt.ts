@@ -8,6 +8,7 @@ import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
 import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
+import { withoutSent } from "../receivers/without-sent.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { SigningSecrets } from "../webhooks/webhook-secret-store.ts";
 import type { LineVisit } from "../webhooks/worker-call.ts";
@@ -41,7 +42,9 @@ export async function makeAttempt(
     log.info("delivery shadowed", { delivery_id: basis.id, event: basis.event });
     return "accepted";
   }
-  const outcome = await whileWaiting(receivers.post(webhook.url, headers, basis.body), () => markSlow(webhook));
+  const { url } = webhook;
+  const returned = await whileWaiting(receivers.post(url, headers, basis.body), () => markSlow(webhook));
+  const outcome = withoutSent(returned, url, headers, signers);
   const attempt = toAttempt(basis, at, outcome);
   const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, visit });
   // A connection that is refused at once does not show that the receiver responds fast.

@@ -5,6 +5,7 @@ import { allEnded } from "../platform/parallel.ts";
 import { legacySignatureHeader } from "../receivers/legacy-signature-header.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
+import { withoutSent } from "../receivers/without-sent.ts";
 import { clearFailing, recordCertification } from "../webhooks/receiver-state-store.ts";
 import { catchUp } from "../webhooks/worker-call.ts";
 import { allPassed, type Probe, type ProbeResult, type ProbeResults, statusOf } from "./certification.ts";
@@ -85,6 +86,7 @@ async function sendTwice(
 }
 
 async function sendProbe(url: string, { headers, body }: ProbeRequest): Promise<ProbeResult> {
-  const { durationMs, statusCode, errorCode, detail } = await receivers.post(url, headers, body);
+  const outcome = withoutSent(await receivers.post(url, headers, body), url, headers, []);
+  const { durationMs, statusCode, errorCode, detail } = outcome;
   return { duration_ms: durationMs, status_code: statusCode, error_code: errorCode, detail };
 }

@@ -100,7 +100,7 @@ export const listQuery = z.pipe(
 );
 
 /** What a recovery sends: what is over, and what waits for its next attempt. */
-export const recoveredStatuses = ["failed", "held", "pending"] as const satisfies DeliveryStatus[];
+export const recoveredStatuses = ["failed", "held", "pending", "shadowed"] as const satisfies DeliveryStatus[];
 export type RecoveredStatus = (typeof recoveredStatuses)[number];
 
 /**

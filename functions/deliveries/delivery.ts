@@ -9,7 +9,7 @@ import type { Webhook } from "../webhooks/webhook.ts";
  * - `failed`: the last attempt failed, and no retry follows.
  * - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due.
  * - `cancelled`: the webhook was deleted before the delivery succeeded.
- * - `shadowed`: the webhook was in shadow mode when the next attempt was due. Only a redelivery sends it.
+ * - `shadowed`: the webhook was in shadow mode when the next attempt was due. Only a redelivery or a recovery of these sends it.
  */
 export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];

@@ -15,6 +15,7 @@ import { type NotificationMessage, publish } from "../notifications/notification
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
+import { stopReasonOf } from "../webhooks/webhook-notification-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { planDelivery, store } from "./plan-delivery.ts";
 
@@ -101,21 +102,27 @@ type KeyNotification = Notification & KeyInput;
 const isAboutWebhook = (row: Notification): row is HealthNotification => "webhook_id" in row.data;
 
 /**
- * @returns false for a notification that is no longer true: `webhook.disabled` if the webhook was enabled or deleted since, and
+ * @returns false for a notification that is no longer true: `webhook.disabled` if the webhook sends again or was deleted since, and
  *   a planned `webhook.failing` if it recovered, changed or was deleted
  */
 async function publishHealth(row: HealthNotification): Promise<boolean> {
   const ofProject = await webhooks.list(row.project_id);
-  if (!isStillTrue(row, ofProject)) return false;
-  await deliver(row, ofProject);
-  await publish(toMessage(row, row.data));
+  const current = asOfNow(row, ofProject);
+  if (!current) return false;
+  await deliver(current, ofProject);
+  await publish(toMessage(current, current.data));
   return true;
 }
 
-function isStillTrue({ type, is_planned, data }: HealthNotification, ofProject: Webhook[]): boolean {
-  const about = ofProject.find(({ id }) => id === data.webhook_id);
-  if (type === "webhook.disabled") return about?.disabled_at !== undefined;
-  return !is_planned || (about?.failing_since === data.failing_since && about.disabled_at === undefined);
+/** Returns the notification with the reason that applies now: it may have changed since. Undefined = it is no longer true. */
+function asOfNow(row: HealthNotification, ofProject: Webhook[]): HealthNotification | undefined {
+  const about = ofProject.find(({ id }) => id === row.data.webhook_id);
+  if (row.type === "webhook.disabled") {
+    const reason = about && stopReasonOf(about);
+    return reason && { ...row, data: { ...row.data, reason } };
+  }
+  const stillFails = about?.failing_since === row.data.failing_since && about.disabled_at === undefined;
+  return !row.is_planned || stillFails ? row : undefined;
 }
 
 /** Creates the deliveries to the other webhooks of the project that subscribe to the event. */

@@ -37,6 +37,12 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }
+    if (status === "shadowed" && webhook.mode === "shadow") {
+      throw new ApiError(
+        "conflict",
+        'The webhook is in shadow mode. Switch it first: send PATCH with {"mode":"live"}.',
+      );
+    }
     const looked = { scope: `recovery:${webhook.id}`, filters: {} } as const;
     const { after } = cursor === undefined ? {} : readListCursor(cursor, looked);
     await chargeRequest(webhook.project_id, "recover", now);
@@ -47,7 +53,9 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   },
 });
 
-const statusesOf = (status: RecoveredStatus | undefined) => (status ? [status] : recoveredStatuses);
+/** Shadowed deliveries only on request: before a cutover, an earlier service has sent them. */
+const statusesOf = (status: RecoveredStatus | undefined) =>
+  status ? [status] : recoveredStatuses.filter((each) => each !== "shadowed");
 
 /** Returns whether a delivery waits for a later attempt, or for a receiver that fails. */
 const isWaiting = (delivery: Delivery, webhook: Webhook, now: Date): boolean =>

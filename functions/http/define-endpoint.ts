@@ -4,7 +4,7 @@ import type * as z from "zod/mini";
 import { type Actor, actorOf } from "../access/actor.ts";
 import { type Identity, idempotencyScopeOf, identityContext } from "../access/identity.ts";
 import { chargeCredential } from "../access/request-budget-store.ts";
-import { requireAccess } from "../access/require-access.ts";
+import { holds, requireAccess } from "../access/require-access.ts";
 import type { endpoints, OperationId } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
 import { isOutage, type TransactItem } from "../platform/aws.ts";
@@ -15,6 +15,7 @@ import { canonicalUuid } from "../platform/uuid.ts";
 import { parse } from "../schema/input.ts";
 import { corsHeaders } from "./cors.ts";
 import { repeatableRequest } from "./idempotency-store.ts";
+import { maskedFor } from "./masking.ts";
 import { outcomeItems, type Repeated, runOnce } from "./run-once.ts";
 
 /*
@@ -119,7 +120,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
     const identity =
       access === "anyone" ? undefined : (identityContext.parse(event.requestContext.authorizer) as Identity);
     const params = readParams(event);
-    if (identity) await requireAccess({ access, permission }, identity, params);
+    const role = identity && (await requireAccess({ access, permission }, identity, params));
     const schema = typeof input === "function" ? input() : input;
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
@@ -144,7 +145,11 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
     };
     const response = await runOnce(request, now, call, created);
     if (method !== "GET") logWrite({ method, path }, params, identity, response);
-    const { statusCode, data, headers } = response;
+    const { statusCode, headers } = response;
+    const data =
+      identity && params.project_id !== undefined
+        ? maskedFor((permission) => role === "admin" && holds(identity, permission), response.data)
+        : response.data;
     return { statusCode, body: data === undefined ? "" : JSON.stringify({ data }), ...(headers && { headers }) };
   }
 

@@ -40,7 +40,7 @@ export type RevocationReason = "deleted" | "leaked" | "revoked_by_platform" | "s
 /** The data of a notification, by type. The types are part of the API. */
 export interface NotificationData {
   "webhook.failing": AboutWebhook;
-  /** `reason` is the webhook's `disabled_reason`. */
+  /** `reason` is the webhook's `disabled_reason`, or `shadow` if it was switched to shadow mode. */
   "webhook.disabled": AboutWebhook & { reason: string };
   /** Stored without name and prefix: they are read when it is published, because both may change until then. */
   "api_key.expiring": AboutKey & { expires_at: string; days_left: number };

@@ -1,3 +1,4 @@
+import type { LookupAddress } from "node:dns";
 import http from "node:http";
 import https from "node:https";
 import { isIP, type LookupFunction } from "node:net";
@@ -67,16 +68,27 @@ function guard(agent: http.Agent, isReachable: IsReachable): http.Agent {
   return agent;
 }
 
+/** Upper bound on the addresses of a name. Each is checked, which takes 5 µs. */
+const MAX_ADDRESSES = 500;
+
+/** Addresses of a family that are tried. All of a name, hundreds of them, would make the senders a port scanner. */
+const MAX_PER_FAMILY = 2;
+
+/** Returns the addresses to connect to, in the order of the resolver. */
+const dialled = (addresses: LookupAddress[]): LookupAddress[] =>
+  [4, 6].flatMap((wanted) => addresses.filter(({ family }) => family === wanted).slice(0, MAX_PER_FAMILY));
+
 function guardedLookup(resolve: Resolve, isReachable: IsReachable): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname).then(
       (addresses) => {
         const [first] = addresses;
         if (!first) return callback(new NameNotResolvedError(hostname, "ENODATA"), []);
+        if (addresses.length > MAX_ADDRESSES) return callback(new NameNotResolvedError(hostname, "EBADRESP"), []);
         if (!addresses.every(({ address }) => isReachable(address))) {
           return callback(new AddressBlockedError(`${hostname} resolves to an address that is not public`), []);
         }
-        if (options.all) return callback(null, addresses);
+        if (options.all) return callback(null, dialled(addresses));
         return callback(null, first.address, first.family);
       },
       (error) => callback(error, []),

@@ -154,8 +154,12 @@ class StaleConnectionError extends Error {}
 /** A stale connection fails within a round trip. A later failure is a failure of the receiver. */
 const STALE_WITHIN_MS = 1_000;
 
-/** Upper bound on 1xx responses. */
+/** Upper bounds on 1xx responses, and on the names and values of their headers. */
 const MAX_INTERIM_RESPONSES = 100;
+const MAX_INTERIM_HEADERS = 1_000;
+
+/** Upper bound on the parts in which a body arrives: a chunk of one byte costs as much CPU time as one of many. */
+const MAX_BODY_PARTS = 256;
 
 interface Progress {
   /** Called when a new connection is established, TLS included, so that the request can be sent. */
@@ -211,9 +215,12 @@ function sendRequest(
     }
     let interimResponses = 0;
     let response: http.IncomingMessage | undefined;
-    request.on("information", () => {
+    let interimHeaders = 0;
+    request.on("information", ({ rawHeaders }) => {
       interimResponses += 1;
-      if (interimResponses > MAX_INTERIM_RESPONSES) fail(new Error("too many interim responses"));
+      interimHeaders += rawHeaders.length;
+      if (interimResponses > MAX_INTERIM_RESPONSES || interimHeaders > MAX_INTERIM_HEADERS)
+        fail(new Error("too many interim responses"));
     });
     // After an upgrade the agent no longer manages the socket. `fail` closes it.
     request.on("upgrade", () => fail(new ConnectionLostError()));
@@ -227,6 +234,7 @@ function sendRequest(
       onHead(incoming);
       let bytesRead = 0;
       let bytesKept = 0;
+      let parts = 0;
       incoming.on("data", (chunk: Uint8Array) => {
         if (bytesKept < limits.maxExcerptBytes) {
           const part = chunk.subarray(0, limits.maxExcerptBytes - bytesKept);
@@ -234,7 +242,8 @@ function sendRequest(
           bytesKept += part.length;
         }
         bytesRead += chunk.length;
-        if (bytesRead < limits.maxResponseBytes) return;
+        parts += 1;
+        if (bytesRead < limits.maxResponseBytes && parts < MAX_BODY_PARTS) return;
         finish();
         request.destroy();
       });

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { isMaskedUrl } from "./masked.ts";
 import { type Cidr, isAllowedAddress, isPublicAddress, isServicePort } from "./receiver-address.ts";
 
 const MAX_URL_CHARACTERS = 2048;
@@ -40,6 +41,7 @@ export function validateReceiverUrl(text: string, allowed: Cidr[]): string | und
   const scheme =
     allowed.length > 0 ? "https://, or http:// and an address that WEBHOOK_ALLOW_CIDRS allows" : "https://";
   if (!url || !/^https?:\/\//i.test(text)) return `must be an absolute URL that starts with ${scheme}`;
+  if (isMaskedUrl(url)) return "is masked: pass the whole URL, which admins with webhooks:write can read";
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
   if (isServicePort(Number(url.port))) {
     return `must not use port ${url.port}, which is that of a service other than a web server; use 443, for example`;

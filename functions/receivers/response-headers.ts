@@ -21,7 +21,7 @@ const MAX_SEARCHED_CHARACTERS = 1_000;
 
 /** A long random text, a JWT, a key with a prefix, a credential after its scheme, a parameter named like one, a URL with a password. */
 const CREDENTIAL =
-  /[\w+/=-]{40,}|\beyJ[\w-]+\.\w|\b[a-z]{2,8}_\w{16,}|\b(bearer|basic)\s+[\w+/.~-]{8,}=*(?![\w="])|(token|secret|passw|session|credential|key|signature|auth|code|jwt)[\w-]*["']?\s*[=:]|\/\/[^/\s]*:[^/\s]*@/i;
+  /[\w+/=-]{40,}|\beyJ[\w-]+\.\w|\b[a-z]{2,8}_\w{16,}|\b(bearer|basic)\s+[\w+/.~-]{8,}=*(?![\w="])|(token|secret|passw|session|credential|key|signature|auth|code|jwt)[\w-]*["']?\s*[=:]|\/\/[^/\s:]*:[^/\s@]*@/i;
 
 /**
  * Returns the headers to keep.

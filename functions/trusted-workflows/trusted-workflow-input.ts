@@ -24,7 +24,7 @@ const exactText = printableText.check(
 // https://git-scm.com/docs/git-check-ref-format: the wildcards are not allowed in a ref.
 const REF = /^refs\/[^*?[]+$/;
 /** The file may be read from a branch, a tag or a commit. */
-const WORKFLOW_REF = /^[^*?[]+@[^*?[]+$/;
+const WORKFLOW_REF = /^[^@*?[]+@[^*?[]+$/;
 const EVENT_NAME = /^[a-z_]+$/;
 
 export const trustedWorkflowInput = () =>

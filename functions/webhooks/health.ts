@@ -9,11 +9,11 @@ import { holdsDeliveries } from "./suspension.ts";
  * for it while all is well.
  */
 
-export type HealthState = "new" | "healthy" | "slow" | "failing" | "probing" | "disabled";
+export type HealthState = "new" | "healthy" | "slow" | "failing" | "probing" | "shadow" | "disabled";
 
 export interface Health {
   state: HealthState;
-  /** Since when it has this state; null for `new` and `healthy`. For `probing`, since when the webhook fails. */
+  /** Since when it has this state; null for `new`, `healthy` and `shadow`. For `probing`, since when the webhook fails. */
   since: string | null;
   /** Time of the latest success among the attempts that were read; null = none among them. */
   last_success_at: string | null;
@@ -44,6 +44,7 @@ export interface ReadAttempt {
 
 /** The fields of a webhook's row that its health depends on. */
 interface WebhookState {
+  mode?: "shadow";
   disabled_at?: string;
   suspended_at?: string;
   failing_since?: string;
@@ -84,6 +85,7 @@ function stateOf(
   if (holdsDeliveries(webhook)) {
     return { state: "disabled", since: disabled_at ?? suspended_at, next_probe_at: null };
   }
+  if (webhook.mode === "shadow") return { state: "shadow", since: null, next_probe_at: null };
   if (failing_since !== undefined) {
     const circuit = checkCircuit(webhook, now);
     if (circuit.kind === "closed" || !nextLookAt)

@@ -1,7 +1,7 @@
 import { type HealthInput, type LastFailure, plannedFailingTime } from "../notifications/notification.ts";
 import { notificationDelete, notificationPut } from "../notifications/notification-store.ts";
 import type { TransactItem } from "../platform/aws.ts";
-import type { DisabledReason, Webhook } from "./webhook.ts";
+import type { StopReason, Webhook } from "./webhook.ts";
 
 /* The notifications about a webhook, as items of the transactions that change it. */
 
@@ -17,8 +17,13 @@ export const aboutWebhook = ({ id, url, name, failing_since }: Webhook, { status
   error_code,
 });
 
-/** Returns the notification that a webhook is disabled, for the transaction that disables it. */
-export function disabledNotification(webhook: Webhook, reason: DisabledReason, failure: LastFailure, dueAt: Date) {
+/** Returns why a webhook sends nothing; undefined = it sends. A suspension of its project is another reason. */
+export function stopReasonOf({ disabled_at, disabled_reason, mode }: Partial<Webhook>): StopReason | undefined {
+  return disabled_at === undefined ? mode : (disabled_reason ?? "manual");
+}
+
+/** Returns the notification that a webhook is disabled or in shadow mode, for the transaction that makes it so. */
+export function disabledNotification(webhook: Webhook, reason: StopReason, failure: LastFailure, dueAt: Date) {
   const data: HealthInput["data"] = { ...aboutWebhook(webhook, failure), reason };
   return notificationPut({ type: "webhook.disabled", project_id: webhook.project_id, data }, dueAt);
 }

@@ -169,7 +169,8 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
   const isDisabled = before.disabled_at !== undefined;
   const hasOtherUrl = url !== undefined && url !== before.url;
   const hasOtherMode = mode !== undefined && mode !== (before.mode ?? "live");
-  const notifiedAt = enabled === false && !isDisabled ? disabledNotificationTime(before, new Date(at)) : undefined;
+  const stops = (enabled === false && !isDisabled) || (hasOtherMode && mode === "shadow");
+  const notifiedAt = stops ? disabledNotificationTime(before, new Date(at)) : undefined;
   const change = changing({
     set: {
       updated_by: by.user_id || undefined,
@@ -197,12 +198,14 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
       when`attribute_exists(id) AND #url = ${before.url}`,
       isAsRead("disabled_at", before.disabled_at),
       isAsRead("disabled_notified_at", before.disabled_notified_at),
+      isAsRead("mode", before.mode),
     ),
   });
   return transactIf({
     webhook: { Update: { ...webhookKey(project_id, id), ...change } },
     audit: projectAudit("webhook.updated", by, before, detailsOf(patch)),
-    ...(notifiedAt && (await disabledNotification(before, "manual", NO_ATTEMPT, notifiedAt))),
+    ...(notifiedAt &&
+      (await disabledNotification(before, enabled === false ? "manual" : "shadow", NO_ATTEMPT, notifiedAt))),
   });
 }
 

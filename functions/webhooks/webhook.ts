@@ -62,6 +62,9 @@ export interface LastCertification {
 /** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user or the operator. */
 export type DisabledReason = "gone" | "failing" | "manual";
 
+/** Why a webhook sends nothing. `shadow`: it is enabled, and in shadow mode. */
+export type StopReason = DisabledReason | "shadow";
+
 export const MAX_WEBHOOKS_PER_PROJECT = 20;
 
 const eventList = z.pipe(

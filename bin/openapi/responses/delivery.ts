@@ -31,7 +31,7 @@ const inList = {
     held: "the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due",
     cancelled: "the webhook was deleted before the delivery succeeded",
     shadowed:
-      "the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later",
+      "the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later",
   }),
   test: flag("Whether this is a test delivery with sample data."),
   created_at: instant("When the delivery was created, shortly after the event arrived."),
@@ -107,7 +107,11 @@ export const deliveryDetailSchema = z.strictObject({
         at: instant("When the request would have been sent."),
         headers: z
           .record(z.string(), z.string())
-          .check(z.describe("Its headers, with the signatures at that time, without those of HTTP itself.")),
+          .check(
+            z.describe(
+              "Its headers, with the signatures at that time, without those of HTTP itself. What signs is `***` without `webhook-secrets:write`.",
+            ),
+          ),
       } satisfies FieldsOf<NonNullable<ShownDelivery["shadow"]>>)
       .check(z.describe("The last request that was not sent because of the shadow mode; absent = there was none.")),
   ),

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { EventName } from "../../../functions/deployments/deployment-event.ts";
 import type { HealthEventName, WebhookEvent, WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
-import type { DisabledReason } from "../../../functions/webhooks/webhook.ts";
+import type { DisabledReason, StopReason } from "../../../functions/webhooks/webhook.ts";
 import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 
 /* Schemas of the payload that is sent to receivers, one for each event. */
@@ -16,7 +16,7 @@ export const eventNameSchema = oneOf<EventName>("Name of the deployment event.",
 
 export const healthEventMeanings: Record<HealthEventName, string> = {
   "webhook.failing": "another webhook of the project has been failing for 30 minutes",
-  "webhook.disabled": "another webhook of the project was disabled",
+  "webhook.disabled": "another webhook of the project was disabled, or switched to shadow mode",
 };
 
 export const webhookEventMeanings: Record<WebhookEventName, string> = {
@@ -88,6 +88,11 @@ export const disabledReasonMeanings: Record<DisabledReason, string> = {
   manual: "disabled by a user or the operator",
 };
 
+const stopReasonMeanings: Record<StopReason, string> = {
+  ...disabledReasonMeanings,
+  shadow: "it was switched to shadow mode, and is enabled",
+};
+
 const aboutWebhook = {
   webhook_id: id("Id of the webhook. A webhook is never notified about itself."),
   name: z.optional(text("Name of the webhook; absent = it has none.")),
@@ -120,7 +125,7 @@ export const healthPayloadSchemas = {
     noDeployment,
     dataAboutWebhook({
       ...aboutWebhook,
-      reason: oneOf<DisabledReason>("Why it was disabled.", disabledReasonMeanings),
+      reason: oneOf<StopReason>("Why it sends nothing.", stopReasonMeanings),
     }),
   ),
 } satisfies Record<HealthEventName, z.ZodMiniType<Payload>>;

@@ -17,7 +17,10 @@ import { disabledReasonMeanings, webhookEventNameSchema } from "./payload.ts";
 const base = {
   id: id("Id of the webhook, as used in paths."),
   project_id: id("Id of the project whose events are sent."),
-  url: text("URL that events are sent to, as a POST request.", { pattern: HTTP_URL_PATTERN }),
+  url: text(
+    "URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`.",
+    { pattern: HTTP_URL_PATTERN },
+  ),
   name: z.optional(text("Name of the webhook; absent = it has none.")),
   events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
   filter: z
@@ -58,11 +61,12 @@ export const healthSchema = z
       slow: "the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second",
       failing: "no attempt has succeeded since `since`",
       probing: `it has been failing for ${OPEN_AFTER_SECONDS} seconds or longer, and deliveries wait: the oldest is sent as a probe at \`next_probe_at\`, and after a success all others`,
+      shadow: "the webhook is in shadow mode: nothing is sent, and deliveries are `shadowed`",
       disabled: "the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`",
     }),
     since: z.nullable(
       instant(
-        "Start of the state; for `probing`, the first failure after the last success. Null for `new` and `healthy`.",
+        "Start of the state; for `probing`, the first failure after the last success. Null for `new`, `healthy` and `shadow`.",
       ),
     ),
     last_success_at: z.nullable(

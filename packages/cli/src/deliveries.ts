@@ -56,7 +56,7 @@ interface ListCall extends DeliveryCall {
 
 interface RecoverCall extends DeliveryCall {
   since: string;
-  status?: "failed" | "held";
+  status?: "failed" | "held" | "shadowed";
   dryRun?: boolean;
 }
 
@@ -136,7 +136,9 @@ export function addDeliveries(program: SvcCommand): void {
     )
     .requiredOption("--since <time>", "ISO 8601 time, or a duration before now: 90min, 6h, 3d", timeParser("--since"))
     .addOption(
-      new Option("--status <status>", "only deliveries with this status; default: all").choices(recoverableStatuses),
+      new Option("--status <status>", "only deliveries with this status; default: all but shadowed").choices(
+        recoverableStatuses,
+      ),
     )
     .option("--dry-run", "count the deliveries, without sending any")
     .addHelpText(
@@ -205,11 +207,12 @@ async function dryRun(
   webhook: WebhookRef,
   { since, status, json }: { since: Date; status: RecoverableStatus | undefined; json: boolean | undefined },
 ): Promise<void> {
-  const { enabled, suspended_at } = await api.getWebhook(webhook);
+  const { enabled, mode, suspended_at } = await api.getWebhook(webhook);
   if (!enabled) {
     const { webhookId, projectId } = webhook;
     note(`The webhook is disabled. Enable it first: svc webhooks update ${webhookId} --enable --project ${projectId}`);
   }
+  if (mode === "shadow") note("The webhook is in shadow mode: what is recovered now is shadowed, and not sent.");
   if (suspended_at !== undefined) note("The project is suspended: nothing can be sent until the suspension ends.");
   const counted = await countRecoverable(api, webhook, { since, status });
   print(json ? jsonText({ dry_run: true, ...counted }) : recoveryCountText(counted));

@@ -11,6 +11,7 @@ const styleByState: Record<WebhookHealth["state"], Style> = {
   slow: "yellow",
   failing: "red",
   probing: "red",
+  shadow: "magenta",
   disabled: "red",
 };
 

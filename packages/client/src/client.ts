@@ -386,7 +386,7 @@ export function createClient(options: ClientOptions) {
 
 /** Reads only the cursor of a link, so that a response cannot send the credential to another URL. */
 function linkedCursor(headers: Headers, rel: "next" | "monitor"): string | undefined {
-  const url = new RegExp(`<([^>]+)>; *rel="${rel}"`).exec(headers.get("link") ?? "")?.[1];
+  const url = new RegExp(`<([^<>]+)>; *rel="${rel}"`).exec(headers.get("link") ?? "")?.[1];
   if (url === undefined || !URL.canParse(url)) return undefined;
   const { searchParams } = new URL(url);
   return searchParams.get("after") ?? searchParams.get("cursor") ?? undefined;

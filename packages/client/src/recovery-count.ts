@@ -6,12 +6,12 @@ const PAGE_SIZE = 100;
 export const MAX_READ = 10_000;
 
 /** What a recovery sends: deliveries that failed or are held, and those that wait for a later attempt. */
-export const recoverableStatuses = ["failed", "held", "pending"] as const;
+export const recoverableStatuses = ["failed", "held", "pending", "shadowed"] as const;
 export type RecoverableStatus = (typeof recoverableStatuses)[number];
 
 interface CountOptions {
   since: Date;
-  /** Absent counts all. */
+  /** Absent counts all but shadowed ones. */
   status?: RecoverableStatus | undefined;
   /** Upper bound on the deliveries to read. Default: MAX_READ. */
   maxRead?: number;
@@ -34,7 +34,7 @@ export async function countRecoverable(
   webhook: WebhookRef,
   { since, status, maxRead = MAX_READ }: CountOptions,
 ): Promise<RecoveryCount> {
-  const counted = { failed: 0, held: 0, pending: 0 };
+  const counted = { failed: 0, held: 0, pending: 0, shadowed: 0 };
   let count = 0;
   const result = (complete: boolean) => ({ count, ...counted, complete });
   let read = 0;
@@ -42,8 +42,9 @@ export async function countRecoverable(
     if (eventTime(delivery.id) < since.getTime()) return result(true);
     if (read === maxRead) return result(false);
     read += 1;
-    const found = recoverableStatuses.find((each) => each === delivery.status && each === (status ?? each));
-    if (delivery.test || found === undefined || !isRecoverable(delivery)) continue;
+    const found = recoverableStatuses.find((each) => each === delivery.status);
+    const isWanted = status === undefined ? found !== "shadowed" : found === status;
+    if (found === undefined || !isWanted || delivery.test || !isRecoverable(delivery)) continue;
     counted[found] += 1;
     count += 1;
   }
@@ -56,10 +57,10 @@ const isRecoverable = ({ status, waiting_for }: Delivery): boolean =>
 
 /** `15 would be sent again: 10 failed, 2 held, 3 waiting.` */
 export function recoveryCountText(
-  { count, failed, held, pending, complete }: RecoveryCount,
+  { count, failed, held, pending, shadowed, complete }: RecoveryCount,
   maxRead = MAX_READ,
 ): string {
-  const parts = `${failed} failed, ${held} held, ${pending} waiting`;
+  const parts = shadowed > 0 ? `${shadowed} shadowed` : `${failed} failed, ${held} held, ${pending} waiting`;
   if (complete) return `${count} would be sent again: ${parts}.`;
   return `At least ${count} would be sent again: ${parts}. Only the newest ${maxRead} deliveries were counted.`;
 }

@@ -463,7 +463,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed, held and waiting deliveries
-     * @description Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -806,7 +806,7 @@ export interface webhooks {
     get?: never;
     put?: never;
     /**
-     * webhook.disabled: another webhook of the project was disabled
+     * webhook.disabled: another webhook of the project was disabled, or switched to shadow mode
      * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
@@ -941,7 +941,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -977,7 +977,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -1043,7 +1043,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -1122,13 +1122,14 @@ export interface components {
        *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
        *     - `failing`: no attempt has succeeded since `since`
        *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: the oldest is sent as a probe at `next_probe_at`, and after a success all others
+       *     - `shadow`: the webhook is in shadow mode: nothing is sent, and deliveries are `shadowed`
        *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
        * @enum {string}
        */
-      state: "new" | "healthy" | "slow" | "failing" | "probing" | "disabled";
+      state: "new" | "healthy" | "slow" | "failing" | "probing" | "shadow" | "disabled";
       /**
        * Format: date-time
-       * @description Start of the state; for `probing`, the first failure after the last success. Null for `new` and `healthy`.
+       * @description Start of the state; for `probing`, the first failure after the last success. Null for `new`, `healthy` and `shadow`.
        */
       since: string | null;
       /**
@@ -1275,7 +1276,7 @@ export interface components {
        * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description URL that events are sent to, as a POST request. */
+      /** @description URL that events are sent to, as a POST request. Ends after the host with `/***` without `webhooks:write`. */
       url: string;
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
@@ -1370,7 +1371,7 @@ export interface components {
        *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
-       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later
+       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later
        * @enum {string}
        */
       status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
@@ -1461,7 +1462,7 @@ export interface components {
        *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
-       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent, and only `redeliver` sends it later
+       *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later
        * @enum {string}
        */
       status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
@@ -1541,7 +1542,7 @@ export interface components {
          * @description When the request would have been sent.
          */
         at: string;
-        /** @description Its headers, with the signatures at that time, without those of HTTP itself. */
+        /** @description Its headers, with the signatures at that time, without those of HTTP itself. What signs is `***` without `webhook-secrets:write`. */
         headers: {
           [key: string]: string;
         };
@@ -1895,7 +1896,7 @@ export interface components {
      *     - `deploy.succeeded`: the deployment is live and healthy
      *     - `deploy.failed`: the build or a health check failed
      *     - `webhook.failing`: another webhook of the project has been failing for 30 minutes
-     *     - `webhook.disabled`: another webhook of the project was disabled
+     *     - `webhook.disabled`: another webhook of the project was disabled, or switched to shadow mode
      * @enum {string}
      */
     WebhookEventName: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
@@ -2084,14 +2085,15 @@ export interface components {
         /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
         test?: unknown;
         /**
-         * @description Why it was disabled.
+         * @description Why it sends nothing.
          *
          *     - `gone`: the receiver responded with 410
          *     - `failing`: no delivery succeeded for days
          *     - `manual`: disabled by a user or the operator
+         *     - `shadow`: it was switched to shadow mode, and is enabled
          * @enum {string}
          */
-        reason: "gone" | "failing" | "manual";
+        reason: "gone" | "failing" | "manual" | "shadow";
       } & {
         [key: string]: unknown;
       };
@@ -4530,10 +4532,10 @@ export interface operations {
            */
           since: string;
           /**
-           * @description Only deliveries with this status; `pending`: what waits. Default: all three.
+           * @description Only deliveries with this status; `pending`: what waits. Default: `failed`, `held` and `pending`.
            * @enum {string}
            */
-          status?: "failed" | "held" | "pending";
+          status?: "failed" | "held" | "pending" | "shadowed";
           /** @description Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from that call's. */
           cursor?: string;
         };

@@ -60,7 +60,7 @@ export const webhookEventMeanings = {
   "deploy.succeeded": "the deployment is live and healthy",
   "deploy.failed": "the build or a health check failed",
   "webhook.failing": "another webhook of the project has been failing for 30 minutes",
-  "webhook.disabled": "another webhook of the project was disabled",
+  "webhook.disabled": "another webhook of the project was disabled, or switched to shadow mode",
 };
 export const deliveryErrorMeanings = {
   http_status: "the receiver returned a status other than 2xx",

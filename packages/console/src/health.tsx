@@ -30,7 +30,7 @@ export function CertificationBadge({ webhook: { last_certification: last } }: { 
 /** Says what is wrong with a webhook that fails or is slow, and what happens next. */
 export function HealthNote({ health }: { health: Health }) {
   const { state, since, last_success_at, last_error, next_probe_at } = health;
-  if (state === "new" || state === "healthy" || state === "disabled") return null;
+  if (state === "new" || state === "healthy" || state === "shadow" || state === "disabled") return null;
   const { note, tone } = healthStates[state] ?? healthStates.failing;
   return (
     <div class={`note ${tone}`}>

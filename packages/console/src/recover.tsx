@@ -20,10 +20,13 @@ interface RecoverDialogProps {
   onDone(count: number): void;
 }
 
-const recoverable = { all: "All", failed: "Failed", held: "Held", pending: "Waiting" } satisfies Record<
-  RecoverableStatus | "all",
-  string
->;
+const recoverable = {
+  all: "All but shadowed",
+  failed: "Failed",
+  held: "Held",
+  pending: "Waiting",
+  shadowed: "Shadowed",
+} satisfies Record<RecoverableStatus | "all", string>;
 type Recoverable = keyof typeof recoverable;
 
 /** Counts the deliveries of a period that failed, are held or wait, and after a confirmation sends them again. */

@@ -57,6 +57,7 @@ export const healthStates = {
     tone: "bad",
     note: "The oldest delivery is sent as a probe, the others after its success. No attempt has succeeded for",
   },
+  shadow: { badge: "shadow", tone: "neutral", note: "In shadow mode" },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
 } satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;
 

@@ -8,7 +8,7 @@ import type { WebhookEventName } from "../../../functions/deployments/webhook-ev
 import { postpone, remove } from "../../../functions/notifications/notification-store.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import * as receiverState from "../../../functions/webhooks/receiver-state-store.ts";
-import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import type { Webhook, WebhookPatch } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { failDynamo, interceptSns, isCall, restoreAws } from "../../support/aws-calls.ts";
 import {
@@ -170,6 +170,25 @@ test.each<[string, (webhook: Webhook) => Promise<unknown>]>([
   await run();
   expect([await takeMail(), await Promise.all(others.map(rowsOf))]).toEqual([[], [[]]]);
   expect(await notificationsAbout(webhook.id)).toEqual([]);
+});
+
+const live = { enabled: true, mode: "live" as const };
+test.each<[string, WebhookPatch[], string | undefined]>([
+  ["is switched to shadow mode", [{ mode: "shadow" }], "shadow"],
+  ["is switched to shadow mode, and disabled", [{ mode: "shadow" }, { enabled: false }], "manual"],
+  ["is disabled, and enabled in shadow mode", [{ enabled: false }, { enabled: true, mode: "shadow" }], "shadow"],
+  ["is in shadow mode, disabled and enabled", [{ mode: "shadow" }, { enabled: false }, { enabled: true }], "shadow"],
+  ["is in shadow mode, and live again", [{ mode: "shadow" }, { mode: "live" }], undefined],
+  ["is disabled in shadow mode, and live again", [{ mode: "shadow" }, { enabled: false }, live], undefined],
+])("a webhook that %s is announced with the reason that applies", async (_, patches, reason) => {
+  const { webhook, others } = await givenProject(both);
+  const { project_id, id } = webhook;
+  for (const patch of patches) await webhooks.update(project_id, id, patch, new Date().toISOString());
+  await run();
+  const mail = await takeMail();
+  const events = (await Promise.all(others.map(rowsOf))).flat().map(({ body }) => JSON.parse(body).data.reason);
+  expect(mail.map(({ message }) => message.data)).toMatchObject(reason ? [{ webhook_id: id, reason }] : []);
+  expect(events).toEqual(reason ? [reason] : []);
 });
 
 test("a webhook that is disabled and enabled for 40 s is announced at once, and after ten minutes if it is disabled then", async () => {

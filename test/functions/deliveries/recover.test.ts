@@ -62,8 +62,8 @@ describe("recover sends again", () => {
     expect(await takeDeliveryMessages()).toEqual([workCall({ ...scenario.webhook, project_id: scenario.projectId })]);
   });
 
-  test.each(["failed", "held"] as const)("only %s deliveries for that status", async (status) => {
-    const rows = await given("failed", "held", "succeeded", "failed", "held");
+  test.each(["failed", "held", "shadowed"] as const)("only %s deliveries for that status", async (status) => {
+    const rows = await given("failed", "held", "succeeded", "shadowed", "failed", "held", "shadowed");
     expect(await recover({ since, status })).toBe(2);
     expect((await waitingIds()).sort()).toEqual(rows.filter((row) => row.status === status).map(({ id }) => id));
   });
@@ -179,6 +179,17 @@ test("recover returns 409 for a disabled webhook, and works after enabling it", 
   for (const row of rows) expect(await rowOf(row)).toEqual(row);
   await scenario.api.patch(scenario.path, { enabled: true });
   expect(await recover()).toBe(2);
+});
+
+test("recover returns 409 for a webhook in shadow mode, and works after the switch to live", async () => {
+  const rows = await given("shadowed", "failed");
+  await scenario.api.patch(scenario.path, { mode: "shadow" });
+  const response = await post({ since, status: "shadowed" });
+  expect(errorOf(response)).toEqual({ status: 409, code: "conflict" });
+  expect(response.body.error.message).toContain('{"mode":"live"}');
+  for (const row of rows) expect(await rowOf(row)).toEqual(row);
+  await scenario.api.patch(scenario.path, { mode: "live" });
+  expect(await recover({ since, status: "shadowed" })).toBe(1);
 });
 
 describe("recover rejects", () => {

@@ -20,6 +20,11 @@ const resolve = async (hostname: string): Promise<LookupAddress[]> => {
 const v4 = (address: string): LookupAddress => ({ address, family: 4 });
 const v6 = (address: string): LookupAddress => ({ address, family: 6 });
 
+/** Addresses of this machine at which nothing listens. */
+const loopback4 = (count: number) =>
+  Array.from({ length: count }, (_, n) => v4(`127.1.${Math.floor(n / 250)}.${(n % 250) + 1}`));
+const loopback6 = (count: number) => Array.from({ length: count }, (_, n) => v6(`::${n + 2}`));
+
 /** Servers on two loopback addresses with the same port. `seenBy` lists the address of each connection. */
 let port: number;
 let seenBy: string[];
@@ -145,6 +150,18 @@ describe("a name", () => {
     // The next connection looks up and checks the name again.
     expect(await connect("rebinding.example.com", { allowed })).toBe("ADDRESS_BLOCKED");
     expect(seenBy).toEqual(["127.0.0.2"]);
+  });
+
+  test.each<[string, LookupAddress[], string]>([
+    ["the second address", [v4("127.0.0.3"), v4("127.0.0.1")], "127.0.0.1"],
+    ["no third address of a family", [v4("127.0.0.3"), v4("127.0.0.4"), v4("127.0.0.1")], "ECONNREFUSED"],
+    ["the other family, after many of one", [...loopback6(9), v4("127.0.0.1")], "127.0.0.1"],
+    ["none of 250", [...loopback4(249), v4("127.0.0.1")], "ECONNREFUSED"],
+    ["none, if the last of 500 is blocked", [...loopback4(499), v4("10.0.0.1")], "ADDRESS_BLOCKED"],
+    ["none of 501", [v4("127.0.0.1"), ...loopback4(500)], "EBADRESP"],
+  ])("with several addresses is connected to %s", async (_, addresses, expected) => {
+    resolutions.set("many.example.com", [addresses]);
+    expect(await connect("many.example.com", { allowed: ["127.0.0.0/8", "::/96"] })).toBe(expected);
   });
 
   // Resolvers accept these as addresses; node:net does not, so they are looked up like a name.

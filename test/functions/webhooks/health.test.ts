@@ -53,9 +53,17 @@ test.each<[string, Webhook, boolean, Partial<Health>]>([
     false,
     { state: "failing", since: at(5) },
   ],
+  ["in shadow mode is in shadow", { mode: "shadow", failing_since: at(-9) }, false, { state: "shadow" }],
   [
     "that is disabled is disabled, whatever else is true",
-    { disabled_at: at(-9), failing_since: at(-99), probe_at: at(9), slow_since: at(-300), suspended_at: at(-1) },
+    {
+      mode: "shadow",
+      disabled_at: at(-9),
+      failing_since: at(-99),
+      probe_at: at(9),
+      slow_since: at(-300),
+      suspended_at: at(-1),
+    },
     true,
     { state: "disabled", since: at(-9) },
   ],

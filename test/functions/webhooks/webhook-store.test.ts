@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { plannedFailingTime } from "../../../functions/notifications/notification.ts";
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
@@ -59,22 +59,28 @@ test("a change while other requests keep changing the webhook is the error of it
   expect(await stored()).toMatchObject({ events: webhook.events });
 });
 
-test("disabling a webhook that another request enables meanwhile disables it again, with a notification", async () => {
-  const { webhook, stored } = await givenWebhook();
-  await update(webhook.project_id, webhook.id, { enabled: false }, first);
-  let isEnabled = false;
-  interceptDynamo(async ({ command }, send) => {
-    if (command === "TransactWriteItemsCommand" && !isEnabled) {
-      isEnabled = true;
-      await update(webhook.project_id, webhook.id, { enabled: true }, second);
-    }
-    return send();
-  });
-  await update(webhook.project_id, webhook.id, { enabled: false }, second);
-  restoreAws();
-  expect(await stored()).toMatchObject({ disabled_at: second, disabled_reason: "manual" });
-  expect(await notificationsAbout(webhook.id)).toHaveLength(2);
-});
+test.each([
+  [{ enabled: false }, { enabled: true }, { disabled_at: second, disabled_reason: "manual" }],
+  [{ mode: "shadow" }, { mode: "live" }, { mode: "shadow" }],
+] as const)(
+  "a change to %j while another request makes it %j is made again, with a notification",
+  async (stop, go, end) => {
+    const { webhook, stored } = await givenWebhook();
+    await update(webhook.project_id, webhook.id, stop, first);
+    let isUndone = false;
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "TransactWriteItemsCommand" && !isUndone) {
+        isUndone = true;
+        await update(webhook.project_id, webhook.id, go, second);
+      }
+      return send();
+    });
+    await update(webhook.project_id, webhook.id, stop, second);
+    restoreAws();
+    expect(await stored()).toMatchObject(end);
+    expect(await notificationsAbout(webhook.id)).toHaveLength(2);
+  },
+);
 
 test("insert never replaces a webhook with the same id", async () => {
   const { webhook, secret, stored } = await givenWebhook();
@@ -320,6 +326,37 @@ describe("notifications", () => {
     expect(await stored()).toMatchObject({ disabled_at: first, url: otherUrl });
     await change({ enabled: true });
     expect(await typesAbout(webhook)).toHaveLength(1);
+  });
+
+  test("a switch to shadow mode writes one, as disabling does, and once", async () => {
+    const { webhook } = await givenWebhook();
+    const change = (patch: Parameters<typeof update>[2], at = first) =>
+      update(webhook.project_id, webhook.id, patch, at);
+    await change({ mode: "live" });
+    expect(await typesAbout(webhook)).toEqual([]);
+    await Promise.all([1, 2, 3].map(() => change({ mode: "shadow" })));
+    await change({ mode: "shadow", url: otherUrl });
+    expect(await notificationsAbout(webhook.id)).toMatchObject([
+      { type: "webhook.disabled", data: { reason: "shadow" } },
+    ]);
+    await change({ mode: "live" });
+    expect(await typesAbout(webhook)).toHaveLength(1);
+    await change({ mode: "shadow" }, "2026-03-01T12:09:59.999Z");
+    await change({ enabled: false }, "2026-03-01T12:09:59.999Z");
+    await change({ enabled: true, mode: "live" }, "2026-03-01T12:09:59.999Z");
+    await change({ mode: "shadow" }, "2026-03-01T12:09:59.999Z");
+    const dues = (await notificationsAbout(webhook.id)).map(({ due_at }) => due_at);
+    expect(dues).toEqual([first, "2026-03-01T12:10:00.000Z"]);
+  });
+
+  test("a webhook that is created in shadow mode, enabled or not, writes none", async () => {
+    const { webhook } = await givenWebhook();
+    const created = { ...webhook, id: randomUUID(), mode: "shadow" as const, disabled_at: first };
+    await insert(created, "whsec_1");
+    await update(created.project_id, created.id, { enabled: true }, first);
+    await update(created.project_id, created.id, { mode: "shadow", url: otherUrl }, first);
+    await update(created.project_id, created.id, { mode: "live" }, first);
+    expect(await typesAbout(created)).toEqual([]);
   });
 
   test("disabling again within ten minutes writes one that is due when they are over, with the latest reason", async () => {

@@ -57,19 +57,22 @@ const list = [
   delivery(6, "failed", true),
   delivery(5, "succeeded"),
   delivery(4, "cancelled"),
+  delivery(3, "shadowed"),
   delivery(0, "failed"),
   delivery(-1, "failed"),
   delivery(-2, "failed"),
 ];
 
 test("counts failed, held and waiting deliveries of events since the time, without tests, and reads no further", async () => {
-  expect(await count(list)).toEqual({ count: 5, failed: 2, held: 1, pending: 2, complete: true, read: 11 });
+  const counted = { count: 5, failed: 2, held: 1, pending: 2, shadowed: 0 };
+  expect(await count(list)).toEqual({ ...counted, complete: true, read: 12 });
 });
 
 test.each([
   ["failed", { count: 2, failed: 2, held: 0, pending: 0 }],
   ["held", { count: 1, failed: 0, held: 1, pending: 0 }],
   ["pending", { count: 2, failed: 0, held: 0, pending: 2 }],
+  ["shadowed", { count: 1, failed: 0, held: 0, shadowed: 1 }],
 ] as const)("counts only %s deliveries with this status", async (status, expected) => {
   expect(await count(list, status)).toMatchObject({ ...expected, complete: true });
 });
@@ -93,5 +96,10 @@ test.each([
     "At least 7 would be sent again: 2 failed, 1 held, 4 waiting. Only the newest 10000 deliveries were counted.",
   ],
 ])("the text of a count whose completeness is %s does not promise more", (complete, text) => {
-  expect(recoveryCountText({ count: 7, failed: 2, held: 1, pending: 4, complete })).toBe(text);
+  expect(recoveryCountText({ count: 7, failed: 2, held: 1, pending: 4, shadowed: 0, complete })).toBe(text);
+});
+
+test("the text of a count of shadowed deliveries names no others", () => {
+  const counted = { count: 2, failed: 0, held: 0, pending: 0, shadowed: 2, complete: true };
+  expect(recoveryCountText(counted)).toBe("2 would be sent again: 2 shadowed.");
 });

@@ -46,7 +46,7 @@ test("options have these defaults and choices", () => {
       ]),
     ],
     ["deliveries list --limit", 20, undefined],
-    ["deliveries recover --status", undefined, ["failed", "held", "pending"]],
+    ["deliveries recover --status", undefined, ["failed", "held", "pending", "shadowed"]],
     ["deliveries tail --last", 5, undefined],
     ["deployments list --limit", 20, undefined],
     ["deployments wait --timeout", "20m", undefined],

@@ -180,3 +180,11 @@ test.each([
   const { client } = scripted([{ ...ok, ...(link !== undefined && { headers: { Link: link } }) }]);
   expect((await client.listDeliveries(place)).nextCursor).toBe(nextCursor);
 });
+
+test.each(["<", "<a>;", "<a>; rel=", " "])("reads a Link header of many %s in a few milliseconds", async (part) => {
+  const link = part.repeat(30_000 / part.length).trim();
+  const { client } = scripted([{ ...ok, headers: { Link: `x${link}` } }]);
+  const before = process.threadCpuUsage();
+  expect((await client.listDeliveries(place)).nextCursor).toBeUndefined();
+  expect(process.threadCpuUsage(before).user).toBeLessThan(200_000);
+});

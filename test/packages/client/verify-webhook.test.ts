@@ -193,6 +193,24 @@ test("the receivers for Node accept headers as Node's rawHeaders, and null value
   }
 });
 
+test.each(schemes)("the client computes at most ten signatures of a request, scheme %s", async (scheme) => {
+  const original = crypto.subtle.verify;
+  let computed = 0;
+  crypto.subtle.verify = (...args) => {
+    computed += 1;
+    return original.apply(crypto.subtle, args);
+  };
+  const { "X-Service-Signature": _, ...others } = sent;
+  const headers = {
+    ...others,
+    "webhook-signature": `v1,${"A".repeat(43)}= `.repeat(300),
+    "x-service-signature": `sha256=${"0".repeat(64)},`.repeat(300),
+  };
+  await expect(client.verifyWebhook({ body, headers, secret, scheme })).rejects.toThrow("no signature matches");
+  crypto.subtle.verify = original;
+  expect(computed).toBe(10);
+});
+
 test("wrong options of the client do not compile", () => {
   const wrong = () => {
     // @ts-expect-error the body is parsed

@@ -201,7 +201,7 @@ describe("a recovery", () => {
   };
 
   test.each([
-    ["All", undefined, 3],
+    ["All but shadowed", undefined, 3],
     ["Failed", "failed", 2],
     ["Held", "held", 1],
   ])("of the last 24 hours with the choice %s sends the status %s", async (choice, status, total) => {

@@ -29,13 +29,17 @@ export type Change =
  * have to be written back into the file after the first run.
  * @param options `prune` deletes the webhooks that are not declared
  * @returns the declared webhooks in the order of the file, then the others
- * @throws CommandError when several webhooks of the project have a declared URL
+ * @throws CommandError when several webhooks of the project have a declared URL, or the URLs are masked for the credential
  */
 export function planChanges(
   declared: DeclaredWebhook[],
   existing: WebhookInList[],
   { prune }: { prune: boolean },
 ): Change[] {
+  if (existing.some(({ url }) => url.endsWith("/***"))) {
+    const message = "The URLs of the webhooks are masked for this credential, so that they cannot be compared.";
+    throw new CommandError(exitCodes.failed, message, "Use one of an admin of the project with webhooks:write.");
+  }
   const keys = new Set(declared.map(({ url }) => matchKey(url)));
   const others = existing.filter(({ url }) => !keys.has(matchKey(url)));
   return [

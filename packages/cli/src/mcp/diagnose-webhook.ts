@@ -43,6 +43,13 @@ export function diagnose({ webhook, deliveries, failing }: Inputs, isOffered: Is
       next_step: `Fix the receiver, ${certify}, then enable the webhook (svc webhooks update ${webhook.id} --enable) and send what was held (svc deliveries recover --webhook ${webhook.id} --since <time>).`,
     };
   }
+  if (state === "shadow") {
+    return {
+      state,
+      explanation: `The webhook is in shadow mode: its events are signed and logged, and not sent. ${counts}`,
+      next_step: `If this is not a cutover, switch it to live (svc webhooks update ${webhook.id} --mode live) and send what was shadowed (svc deliveries recover --webhook ${webhook.id} --status shadowed --since <time>).`,
+    };
+  }
   if (state === "failing" || state === "probing") {
     const wait =
       state === "probing"

@@ -70,7 +70,7 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
     case "shadowed":
       return {
         explanation: `${event} was signed and logged, and not sent: the webhook was in shadow mode.${cause}`,
-        next_step: `Switch the webhook to live (svc webhooks update ${webhook.id} --mode live) to send later events. To send this one then, ${redeliver}`,
+        next_step: `Switch the webhook to live (svc webhooks update ${webhook.id} --mode live) to send later events. To send this one then, ${redeliver} To send all of them: ${recover} --status shadowed.`,
       };
   }
 }

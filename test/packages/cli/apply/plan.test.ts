@@ -37,6 +37,13 @@ test("a declared URL without a webhook is created, a webhook with the declared v
   expect(actions([declared(a), declared(b)], [webhook("w-1", a)])).toEqual([`unchanged ${a}`, `create ${b}`]);
 });
 
+test("nothing is planned with a credential that sees masked URLs", () => {
+  const existing = [webhook("w-1", a), webhook("w-2", "https://b.example.com/***")];
+  for (const file of [[declared(b)], [declared("https://b.example.com/***")], []]) {
+    expect(() => actions(file, existing, true)).toThrow("The URLs of the webhooks are masked for this credential");
+  }
+});
+
 test("a webhook that the file does not have is kept, and deleted with prune", () => {
   const existing = [webhook("w-1", a), webhook("w-2", b)];
   expect(actions([declared(a)], existing)).toEqual([`unchanged ${a}`, `keep ${b}`]);
