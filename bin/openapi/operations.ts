@@ -446,8 +446,11 @@ export const operations: Record<OperationId, Operation> = {
   deleteServiceAccount: {
     tag: "Service accounts",
     summary: "Delete a service account",
-    description: "With all of its API keys: the next request with one of them is rejected.",
+    description:
+      "With all of its API keys: the next request with one of them is rejected. While another request deletes the same service account, " +
+      "returns 409 `conflict`. One that failed can be repeated after 30 seconds.",
     response: { status: 204 },
+    errors: ["conflict"],
   },
   createServiceAccountApiKey: {
     tag: "Service accounts",

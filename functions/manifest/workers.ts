@@ -258,12 +258,12 @@ export const workers = [
   {
     file: "api-keys/revoke-all",
     trigger: { kind: "invoke" },
-    // A hundred keys are deleted one after the other.
+    // All keys of a user, and those that are created meanwhile.
     timeoutSeconds: 55,
     memoryMb: 256,
     uses: {
       tables: {
-        apiKeys: ["GetItem", "DeleteItem"],
+        apiKeys: ["BatchGetItem", "GetItem", "DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem", "DeleteItem", "Query"],

@@ -559,7 +559,7 @@ export interface paths {
     post?: never;
     /**
      * Delete a service account
-     * @description With all of its API keys: the next request with one of them is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     * @description With all of its API keys: the next request with one of them is rejected. While another request deletes the same service account, returns 409 `conflict`. One that failed can be repeated after 30 seconds. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `service-accounts:write`.
      */
     delete: operations["deleteServiceAccount"];
     options?: never;
@@ -4922,6 +4922,7 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
