@@ -166,8 +166,14 @@ async function useKeys(service: TestService): Promise<void> {
   );
   await expectStatus(api.delete(`/v1/api-keys/${expiring.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
-  await call<{ key: string }>("api-keys/provision", { ...partner, expires_at: secondsFromNow(90 * 86_400) });
-  const provisioned = await call<{ key: string }>("api-keys/provision", { user_id: userId, name: "partner" });
+  await call<{ id: string; key: string }>("api-keys/provision", {
+    ...partner,
+    expires_at: secondsFromNow(90 * 86_400),
+  });
+  const provisioned = await call<{ id: string; key: string }>("api-keys/provision", {
+    user_id: userId,
+    name: "partner",
+  });
   await importKeys(userId);
   const { results } = await call<{ results: object[] }>("credentials/verify", {
     credentials: [key, provisioned.key].map((token) => ({ token, project_id: projectId })),
