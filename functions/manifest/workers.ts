@@ -16,7 +16,7 @@ export interface WorkerRow {
   deploysGradually?: true;
   settings?: readonly SettingKey[];
   /** The option of `reservedConcurrency` of a stage that applies to it; absent = nothing is reserved. */
-  reserves?: "authorizer";
+  reserves?: "authorizer" | "verify";
 }
 
 /**
@@ -83,6 +83,7 @@ export const workers = [
   },
   {
     file: "credentials/verify",
+    reserves: "verify",
     settings: ["credentials", "workflowIssuers", "importedKeys", "importedKeysPepper", "permissions"],
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
