@@ -326,10 +326,10 @@ export function firewallOf({ firewall, keepsData }: Stage): FirewallLimits | und
 export function reservedConcurrencyOf({
   reservedConcurrency,
   keepsData,
-}: Stage): Partial<Record<"authorizer" | "recover" | "verify", number | undefined>> {
+}: Stage): Partial<Record<"authorizer" | "recover" | "verify", number>> {
   if (reservedConcurrency === false || (reservedConcurrency === undefined && !keepsData)) return {};
   const { authorizer = 200, recover = 70, verify } = reservedConcurrency ?? {};
-  return { authorizer, recover, verify };
+  return { authorizer, recover, ...(verify !== undefined && { verify }) };
 }
 
 /**

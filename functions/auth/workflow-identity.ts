@@ -105,8 +105,6 @@ function notTrusted({ name }: WorkflowIssuer, { repositoryId }: Workflow): ApiEr
 }
 
 function tooManyRequests({ repositoryId }: Workflow, cause: unknown): ApiError {
-  const message =
-    `The repository ${repositoryId} sends too many requests. Send fewer, and name the project in their path: ` +
-    "the trusted workflows of all projects take longer to read.";
+  const message = `Too many requests of repository ${repositoryId}. Send fewer, and name the project in their path.`;
   return new ApiError("workflow_not_trusted", message, { cause });
 }
