@@ -136,13 +136,13 @@ const hasCredential: wafv2.CfnWebACL.StatementProperty = {
 };
 
 /**
- * Matches the paths of the endpoints with a throttle of their own or without a credential, by the verb at their end. A
- * slash after it and `..` do not hide the verb: AWS does not document whether API Gateway resolves them.
+ * Matches the paths of the endpoints with a throttle of their own or without a credential, by the verb at their end, or by the name of
+ * the list and an id. A slash after it and `..` do not hide it: AWS does not document whether API Gateway resolves them.
  * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-transformation.html
  */
 function isThrottled(): wafv2.CfnWebACL.StatementProperty {
   const limited = endpointRows.filter(({ throttle, access }) => throttle || access === "anyone");
-  const verbs = limited.map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
+  const verbs = limited.map(({ path }) => /[^/]+(\/\{\w+\})?$/.exec(path)?.[0].replace(/\{\w+\}/, "[^/]+"));
   return {
     regexMatchStatement: {
       fieldToMatch: { uriPath: {} },

@@ -27,7 +27,7 @@ export interface ServiceFunctionProps {
   description: string;
   uses: Grants;
   settings?: readonly SettingKey[];
-  reserves?: "authorizer" | "recover";
+  reserves?: "authorizer" | "recover" | "verify";
   timeoutSeconds: number;
   memoryMb: number;
   /** Overrides the variables that follow from `uses` and the stage. Undefined values are left out. */

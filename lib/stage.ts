@@ -221,7 +221,7 @@ const stageSchema = z.strictObject({
    * Concurrent executions of Lambda that are reserved for a function. A reservation is also the upper bound of the
    * function, and other functions of the account cannot use it. So the authorizer always has its share, and `recover`,
    * which runs for up to 20 seconds, cannot take that of others. Absent = on with the defaults if `keepsData`, and off
-   * otherwise. False = off. On needs a quota L-B99A9384 of the sum of both plus 100, which AWS keeps unreserved: 370
+   * otherwise. False = off. On needs a quota L-B99A9384 of their sum plus 100, which AWS keeps unreserved: 370
    * with the defaults. A new account may have 10, and then the deployment fails.
    * https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
    */
@@ -233,6 +233,8 @@ const stageSchema = z.strictObject({
         authorizer: positive.optional(),
         /** For `recover`; absent = 70, which its throttle and 20 seconds per request need at most. */
         recover: positive.optional(),
+        /** For `credentials/verify`, which other services call at the rate of their requests; absent = nothing is reserved. */
+        verify: positive.optional(),
       }),
     ])
     .optional(),
@@ -324,10 +326,10 @@ export function firewallOf({ firewall, keepsData }: Stage): FirewallLimits | und
 export function reservedConcurrencyOf({
   reservedConcurrency,
   keepsData,
-}: Stage): Partial<Record<"authorizer" | "recover", number>> {
+}: Stage): Partial<Record<"authorizer" | "recover" | "verify", number>> {
   if (reservedConcurrency === false || (reservedConcurrency === undefined && !keepsData)) return {};
-  const { authorizer = 200, recover = 70 } = reservedConcurrency ?? {};
-  return { authorizer, recover };
+  const { authorizer = 200, recover = 70, verify } = reservedConcurrency ?? {};
+  return { authorizer, recover, ...(verify !== undefined && { verify }) };
 }
 
 /**

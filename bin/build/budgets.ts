@@ -3,8 +3,8 @@ const DEFAULT_BUDGET_KB = 260;
 const budgetsKb: Record<string, number> = {
   "attempts/send": 270,
   "attempts/send-slow": 270,
-  "auth/authorizer": 266,
-  "credentials/verify": 270,
+  "auth/authorizer": 267,
+  "credentials/verify": 271,
   // The backlog, and the hints of the last attempt.
   "deliveries/redeliver": 263,
   "deliveries/recover": 261,

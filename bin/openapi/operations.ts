@@ -220,11 +220,15 @@ export const operations: Record<OperationId, Operation> = {
     summary: "Revoke leaked API keys",
     description:
       "For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll " +
-      "is revoked alone; the current one is revoked with the previous ones. The response is the same whether a key existed or not. " +
+      "is revoked alone; the current one is revoked with the previous ones. Each text is searched for keys, so send a key as you found it, " +
+      "with what surrounds it: a line of a file, a URL, JSON. `received` is the number of texts in which a key was found; without any, " +
+      "returns 400. The response is the same whether a key existed or not. " +
       `An IP address can send ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} keys a minute; beyond it, returns 429 \`rate_limited\`. Text without the ` +
       "checksum of a key does not count.",
     fields: {
-      credentials: { description: `1 to ${MAX_REVOKED_CREDENTIALS} keys. Other texts are ignored.` },
+      credentials: {
+        description: `1 to ${MAX_REVOKED_CREDENTIALS} texts with at most ${MAX_REVOKED_CREDENTIALS} keys together. A key in Base64 is not found: decode it first.`,
+      },
     },
     example: { credentials: [examples.createdApiKey.key] },
     response: { status: 202, schema: revocationSchema, example: { received: 1 } },
@@ -445,8 +449,11 @@ export const operations: Record<OperationId, Operation> = {
   deleteServiceAccount: {
     tag: "Service accounts",
     summary: "Delete a service account",
-    description: "With all of its API keys: the next request with one of them is rejected.",
+    description:
+      "With all of its API keys: the next request with one of them is rejected. While another request deletes the same service account, " +
+      "returns 409 `conflict`. One that failed can be repeated after 30 seconds.",
     response: { status: 204 },
+    errors: ["conflict"],
   },
   createServiceAccountApiKey: {
     tag: "Service accounts",

@@ -73,7 +73,7 @@ function operationSection(document: Json, { method, path, item, operation }: Ent
     `\`${method.toUpperCase()} ${path}\` · \`${operationId}\` · ${credentialsOf(document, operation)}`,
     description === summary ? "" : description,
     rows.length > 0 ? table(["input", "in", "type", "description"], rows) : "",
-    example(method, path, body?.example),
+    example(method, path, body?.example, operation.security?.length === 0),
     media
       ? `Returns ${status}. \`data\`: ${typeOf(media.schema.properties.data)}.`
       : `Returns ${status} with an empty body.`,
@@ -119,10 +119,11 @@ function typeOf(schema: Json): string {
 }
 
 /** Returns a curl command; path parameters become shell variables. */
-function example(method: string, path: string, body: unknown): string {
+function example(method: string, path: string, body: unknown, isAnonymous: boolean): string {
   const address = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `$${name.toUpperCase()}`);
   const verb = method === "get" || (method === "post" && body !== undefined) ? "" : ` -X ${method.toUpperCase()}`;
-  const lines = [`curl -s${verb} "$BASE${address}" -H "Authorization: Bearer $TOKEN"`];
+  const credential = isAnonymous ? "" : ' -H "Authorization: Bearer $TOKEN"';
+  const lines = [`curl -s${verb} "$BASE${address}"${credential}`];
   if (body !== undefined) lines.push(`-H "Content-Type: application/json" -d '${JSON.stringify(body)}'`);
   return `\`\`\`sh\n${lines.join(" \\\n     ")}\n\`\`\``;
 }

@@ -11,12 +11,14 @@ END
 }
 
 # The method settings of the endpoints with a throttle of their own, as in functions/manifest/endpoints.ts.
-webhook='~1v1~1projects~1{project_id}~1webhooks~1{webhook_id}'
+project='~1v1~1projects~1{project_id}'
+webhook="$project~1webhooks~1{webhook_id}"
 own_throttles="\
 $webhook~1test/POST 5 20
 $webhook~1deliveries~1{delivery_id}~1redeliver/POST 5 20
 $webhook~1recover/POST 3 10
-$webhook~1certify/POST 5 20"
+$webhook~1certify/POST 5 20
+$project~1service-accounts~1{service_account_id}/DELETE 5 20"
 
 # operations METHOD RATE BURST: prints the changes of one method setting
 operations() {

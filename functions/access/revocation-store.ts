@@ -3,6 +3,7 @@ import type { TransactItem } from "../platform/aws.ts";
 import { pagesOf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { when } from "../platform/expression.ts";
+import { allEnded } from "../platform/parallel.ts";
 import {
   createRevocation,
   type Revocation,
@@ -28,12 +29,15 @@ const MAX_REVOCATIONS = 10_000;
 export async function revocationsAfter(after: Date, now: Date): Promise<Revocation[] | undefined> {
   const range = rangeAfter(after, now);
   if (range === undefined) return undefined;
-  const revocations: Revocation[] = [];
-  for (const day of range.days) {
-    for await (const rows of pagesOf<RevocationRow>("revocations", when`#day = ${day} AND id >= ${range.firstId}`)) {
-      revocations.push(...rows.flatMap(toRevocations));
-      if (revocations.length > MAX_REVOCATIONS) return undefined;
+  const rows: RevocationRow[] = [];
+  const reads = range.partitions.map(async (partition) => {
+    const key = when`#day = ${partition} AND id >= ${range.firstId}`;
+    for await (const page of pagesOf<RevocationRow>("revocations", key)) {
+      rows.push(...page);
+      if (rows.length > MAX_REVOCATIONS) return;
     }
-  }
-  return revocations;
+  });
+  await allEnded(reads);
+  const revocations = rows.sort((a, b) => (a.id < b.id ? -1 : 1)).flatMap(toRevocations);
+  return revocations.length > MAX_REVOCATIONS ? undefined : revocations;
 }

@@ -2,7 +2,7 @@ import { firstIdAt, timeOrderedUuid } from "../platform/uuid.ts";
 
 /*
  * The feed of revocations: which results of `credentials/verify` are out of date, for services that cache them. A row is
- * written in the transaction of its change, in a partition per day. A follower continues from a time and reads recent rows
+ * written in the transaction of its change, in one of four partitions of its day. A follower continues from a time and reads recent rows
  * again. Continuing after the last row would skip a transaction that began earlier and ended later, and a number that
  * counts the rows would be one item that all changes wait for.
  */
@@ -23,6 +23,7 @@ export type RevocationWord =
 export type Revoked = { key_id: string; key_hashes: string[] } | { user_id: string } | { project_id: string };
 
 export type RevocationRow = Revoked & {
+  /** The partition: the day, and the number of the shard unless it is 0. */
   day: string;
   /** Time-ordered. */
   id: string;
@@ -50,14 +51,22 @@ const CLOCK_SKEW_MS = 5_000;
  */
 export const SETTLING_MS = 55_000 + CLOCK_SKEW_MS;
 
+/**
+ * Partitions of a day. One takes 500 transactions a second, so that one user's revocations could throttle those of all. Shard 0 is the
+ * day itself, where earlier releases write all rows.
+ */
+const SHARDS = 4;
+
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+const partitionOf = (day: string, shard: number): string => (shard === 0 ? day : `${day}#${shard}`);
 
 /** @param random at least 16 random bytes */
 export function createRevocation(revoked: Revoked, reason: RevocationWord, now: Date, random: Buffer): RevocationRow {
   const time = now.getTime();
   return {
     ...revoked,
-    day: dayOf(time),
+    day: partitionOf(dayOf(time), (random[0] ?? 0) % SHARDS),
     id: timeOrderedUuid(time, random),
     at: now.toISOString(),
     reason,
@@ -66,16 +75,17 @@ export function createRevocation(revoked: Revoked, reason: RevocationWord, now: 
 }
 
 /**
- * Returns what to read for a follower whose last read began at the time `after`: the days, and the id to begin with.
+ * Returns what to read for a follower whose last read began at the time `after`: the partitions, and the id to begin with.
  * @returns undefined when rows of that time may have been deleted
  */
-export function rangeAfter(after: Date, now: Date): { days: string[]; firstId: string } | undefined {
+export function rangeAfter(after: Date, now: Date): { partitions: string[]; firstId: string } | undefined {
   const since = Math.min(after.getTime(), now.getTime()) - SETTLING_MS;
   if (since < now.getTime() - DAY_MS) return undefined;
   const lastDay = dayOf(now.getTime() + CLOCK_SKEW_MS);
   const days: string[] = [];
   for (let time = since; dayOf(time) <= lastDay; time += DAY_MS) days.push(dayOf(time));
-  return { days, firstId: firstIdAt(since) };
+  const partitions = days.flatMap((day) => Array.from({ length: SHARDS }, (_, shard) => partitionOf(day, shard)));
+  return { partitions, firstId: firstIdAt(since) };
 }
 
 /** Returns the entries of the feed for a row. */

@@ -63,7 +63,7 @@ export const rollInput = fields({ overlap_seconds: overlapSeconds });
 export const MAX_REVOKED_CREDENTIALS = 100;
 const credentialsRule = `must have 1 to ${MAX_REVOKED_CREDENTIALS} entries`;
 
-/** Input of the call that ends leaked credentials. Any text is accepted: the answer says nothing about it. */
+/** Input of the call that revokes leaked credentials. Each text is searched for keys. */
 export const leakInput = fields({
   credentials: z
     .array(z.string("must be a string"), orRequired("must be an array"))

@@ -3,11 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
 import type { MeteredReads } from "../access/metered-reads-store.ts";
+import type { Revoked } from "../access/revocation.ts";
 import { revocationPut } from "../access/revocation-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
-import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
+import { type NotificationInput, nextReminder, type RevocationReason } from "../notifications/notification.ts";
+import { notificationPut, notificationPuts, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
 import { dynamo, type TransactItem } from "../platform/aws.ts";
 import { backoffMs } from "../platform/backoff.ts";
 import {
@@ -17,7 +18,6 @@ import {
   insertCounted,
   joined,
   readItem,
-  readItems,
   readMany,
   transactIf,
   updateIf,
@@ -26,7 +26,7 @@ import { tableName } from "../platform/env.ts";
 import { ApiError, tooManyChanges } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
 import { log } from "../platform/log.ts";
-import { allEnded, inParallel } from "../platform/parallel.ts";
+import { allEnded, inBatches, inParallel } from "../platform/parallel.ts";
 import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
@@ -71,16 +71,16 @@ const audit = (action: AuditAction, by: Actor, { user_id, id, project_id }: KeyR
     details: { ...details },
   });
 
-/** Returns the notification that a secret of a key was revoked, for its transaction. @param record undefined = not known */
+/** Returns the notification that a secret of a key was revoked. @param record undefined = not known */
 function revocation(
   { id, user_id, project_id }: KeyRef,
   record: ApiKey | undefined,
   reason: RevocationReason,
   secret: "current" | "earlier",
-): Promise<{ notification?: TransactItem }> {
+): NotificationInput {
   const { name = null, key_prefix = null } = record ?? {};
   const data = { api_key_id: id, user_id, name, key_prefix, reason, secret };
-  return notificationPut({ type: "api_key.revoked", ...(project_id !== undefined && { project_id }), data });
+  return { type: "api_key.revoked", ...(project_id !== undefined && { project_id }), data };
 }
 
 /**
@@ -343,29 +343,52 @@ export async function remove(
 ): Promise<void> {
   await changeKey(userId, id, async (entry) => {
     const record = await findByHash(entry.key_hash);
-    return (await isRemoved(entry, record, by, reason)) ? entry : undefined;
+    return (await areRemoved(userId, [{ entry, record }], by, reason)) ? entry : undefined;
   });
 }
 
-async function isRemoved(
-  entry: KeyEntry,
-  record: ApiKey | undefined,
+interface StoredKey {
+  entry: KeyEntry;
+  record: ApiKey | undefined;
+}
+
+const previousHashes = ({ previous = [] }: KeyEntry): string[] => previous.map(({ key_hash }) => key_hash);
+
+/**
+ * Deletes keys of one owner in one transaction.
+ * @param revoked what the feed of revocations names; absent = the secrets of the keys
+ * @returns false when another request has changed one of the keys: none is deleted
+ */
+async function areRemoved(
+  userId: string,
+  keys: StoredKey[],
   by: Actor,
   reason: RevocationReason,
+  revoked?: Revoked,
 ): Promise<boolean> {
-  const previous = (entry.previous ?? []).map(({ key_hash }) => key_hash);
+  const named = revoked ? [revoked] : keys.map(({ entry }) => secretsOf(entry));
+  const notices = keys.map(({ entry, record }) => revocation(entry, record, reason, "current"));
   return transactIf({
-    entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...onlyIf(isUnchanged(entry)) } },
-    record: { Delete: recordKey(entry.key_hash) },
-    ...removals(previous),
-    revocation: revocationPut({ key_id: entry.id, key_hashes: [entry.key_hash, ...previous] }, reason),
-    counter: countDown(counterOf(entry.user_id)),
-    audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
-    // One that is due already is dropped when it would be published.
-    ...reminderDelete(record && nextReminder(record, new Date())),
-    ...(await revocation(entry, record, reason, "current")),
+    ...joined(
+      keys.map(({ entry, record }) => ({
+        entry: { Delete: { ...entryKey(userId, entry.id), ...onlyIf(isUnchanged(entry)) } },
+        record: { Delete: recordKey(entry.key_hash) },
+        ...removals(previousHashes(entry)),
+        audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
+        // One that is due already is dropped when it would be published.
+        ...reminderDelete(record && nextReminder(record, new Date())),
+      })),
+    ),
+    counter: countDown(counterOf(userId), keys.length),
+    ...joined(named.map((each) => ({ revocation: revocationPut(each, reason) }))),
+    ...joined((await notificationPuts(notices)).map((notification) => ({ notification }))),
   });
 }
+
+const secretsOf = (entry: KeyEntry): Revoked => ({
+  key_id: entry.id,
+  key_hashes: [entry.key_hash, ...previousHashes(entry)],
+});
 
 /** Users whose keys are removed at the same time. */
 const PARALLEL_USERS = 10;
@@ -373,7 +396,7 @@ const PARALLEL_USERS = 10;
 /**
  * Revokes the secrets with these hashes, ignoring unknown and expired ones. Revoking the current secret deletes the key; revoking
  * a previous one does not. After this returns, requests with them are rejected.
- * @param hashes 1 to 100
+ * @param hashes at least one
  */
 export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date, by: Actor): Promise<void> {
   // DynamoDB deletes the record of a secret up to days after its overlap. Its owner gets no second notification.
@@ -391,7 +414,7 @@ async function removeSecret(record: ApiKey, reason: RevocationReason, by: Actor)
     await changeKey(user_id, id, async (entry) => {
       const isEnded =
         entry.key_hash === key_hash
-          ? await isRemoved(entry, record, by, reason)
+          ? await areRemoved(user_id, [{ entry, record }], by, reason)
           : await isPreviousRemoved(entry, record, by, reason);
       return isEnded ? entry : undefined;
     });
@@ -426,7 +449,7 @@ async function isPreviousRemoved(
     record: { Delete: { ...recordKey(keyHash), ...onlyIf(when`attribute_exists(key_hash)`) } },
     revocation: revocationPut({ key_id: entry.id, key_hashes: [keyHash] }, reason),
     audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix }),
-    ...(await revocation(entry, record, reason, "earlier")),
+    ...(await notificationPut(revocation(entry, record, reason, "earlier"))),
   });
 }
 
@@ -437,30 +460,36 @@ export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSi
   await updateIf(recordKey(key_hash), changing({ set, when: when`attribute_exists(key_hash)` }), { abortSignal });
 }
 
+/** Keys of one transaction: up to eight of its 100 items are for one key, and two for all. */
+const MAX_KEYS_PER_REMOVAL = 10;
+
 /**
- * Deletes all keys that a user has now, one after the other: concurrent transactions on the counter of the user cancel each
- * other. After this returns, requests with them are rejected. Idempotent.
+ * Deletes all keys that a user has now, ten in a transaction, one transaction after the other: concurrent ones on the counter of the
+ * user cancel each other. Each has one entry in the feed of revocations, which names the user: an entry for each secret would let one
+ * request fill the feed. After this returns, requests with the keys are rejected. Idempotent.
  * @returns the number of keys that this call has deleted, without those that a concurrent request has deleted
+ * @throws ApiError `rate_limited` when other requests keep changing the keys
  */
 export async function removeAll(userId: string, by: Actor, reason: RevocationReason): Promise<number> {
   let removed = 0;
-  for (const id of await idsOf(userId)) {
-    try {
-      await remove(userId, id, by, reason);
-      removed += 1;
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
+  for (let races = 0; races < MAX_RACES; races++) {
+    const { entries } = await entriesOf(userId);
+    const hashes = entries.map(({ key_hash }) => key_hash);
+    const records = new Map((await recordsOf(hashes, true)).map((record) => [record.key_hash, record]));
+    let isChanged = false;
+    for (const batch of inBatches(entries, MAX_KEYS_PER_REMOVAL)) {
+      const keys = batch.map((entry) => ({ entry, record: records.get(entry.key_hash) }));
+      if (await areRemoved(userId, keys, by, reason, { user_id: userId })) removed += batch.length;
+      else isChanged = true;
     }
+    if (!isChanged) return removed;
+    await sleep(backoffMs(races, Math.random()));
   }
-  return removed;
+  throw tooManyChanges("API key");
 }
 
 /** Returns the item that deletes the counter of a user without keys, so that nothing of that user is left. */
 export const counterRemoval = (userId: string): TransactItem => ({ Delete: counterOf(userId).key });
 
-/** Returns the ids of the keys of a user, oldest first, also of one whose record does not exist. */
-export async function idsOf(userId: string): Promise<string[]> {
-  const key = when`user_id = ${userId} AND id > ${COUNTER}`;
-  const entries = await readItems<KeyEntry>("userApiKeys", key, { ProjectionExpression: "id" });
-  return entries.map(({ id }) => id);
-}
+/** Returns whether a user has keys, also one whose record does not exist. */
+export const hasKeys = async (userId: string): Promise<boolean> => (await entriesOf(userId)).entries.length > 0;

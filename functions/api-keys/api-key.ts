@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { crc32 } from "node:zlib";
 import type { Identity } from "../access/identity.ts";
 import type { PlatformPermission } from "../manifest/permissions.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -7,6 +6,7 @@ import { addSeconds } from "../platform/time.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import { invalidField, shownText } from "../schema/input.ts";
 import type { ApiKeyInput, ImportedKeyInput } from "./api-key-input.ts";
+import { API_KEY_PREFIX, checksum } from "./key-format.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
 export interface ApiKey {
@@ -57,11 +57,7 @@ export const MAX_KEYS_PER_USER = 100;
 /** Upper bound on the previous secrets of one key that are valid at the same time. */
 export const MAX_PREVIOUS_SECRETS = 3;
 
-/** Prefix of user-created and of provisioned keys. Partner keys have the prefix `svcp_`, which does not match it. */
-export const API_KEY_PREFIX = "svc_";
-const API_KEY = /^svc_[0-9a-f]{64}$/;
 const SECRET_BYTES = 28;
-const CHECKSUM_CHARACTERS = 8;
 const SHOWN_CHARACTERS = 12;
 
 /** Number of random bytes for one key: 28 for its secret part, 16 for its id. */
@@ -174,17 +170,6 @@ export const endOf = ({ expires_at, ends_at }: ApiKey): string | undefined =>
   [expires_at, ends_at].filter(isSet).sort()[0];
 
 const isSet = (text: string | undefined): text is string => text !== undefined;
-
-/**
- * Returns whether a token has the format and the checksum of a key. Exact match: no trimming, case folding or decoding.
- * The checksum is no secret. It rejects typing errors and made-up keys without a read, and lets secret scanners tell a
- * key from similar text.
- */
-export const isApiKey = (token: string): boolean =>
-  API_KEY.test(token) && token.endsWith(checksum(token.slice(0, -CHECKSUM_CHARACTERS)));
-
-/** Returns the CRC-32 (ISO 3309, as in zlib and gzip) of a text: 8 hex characters. */
-const checksum = (text: string): string => crc32(text).toString(16).padStart(CHECKSUM_CHARACTERS, "0");
 
 /**
  * Returns the SHA-256 hash of the whole key, in hex. A slow password hash is not needed: 224 random bits cannot be

@@ -34,7 +34,7 @@ async function removeOne(userId: string, id: string): Promise<number> {
 
 async function removeAll(userId: string): Promise<number> {
   let revoked = 0;
-  while ((await apiKeys.idsOf(userId)).length > 0) {
+  while (await apiKeys.hasKeys(userId)) {
     if (revoked >= MAX_REVOKED) {
       throw new ApiError(
         "conflict",

@@ -2,8 +2,9 @@ import { createHmac } from "node:crypto";
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
 import { secretCache } from "../platform/secret-cache.ts";
-import { API_KEY_PREFIX, hashApiKey, isApiKey } from "./api-key.ts";
+import { hashApiKey } from "./api-key.ts";
 import { kindOfKey } from "./imported-keys.ts";
+import { API_KEY_PREFIX, isApiKey } from "./key-format.ts";
 
 /**
  * Returns the hash by which the record of a key is stored, in hex; undefined = the text cannot be a key, so that no read is

@@ -1,5 +1,5 @@
-import { API_KEY_PREFIX } from "../api-keys/api-key.ts";
 import { kindOfKey } from "../api-keys/imported-keys.ts";
+import { API_KEY_PREFIX } from "../api-keys/key-format.ts";
 
 /**
  * The credential in the `Authorization` header. A token without the prefix `svc_`, or one of keys that the stage imports,

@@ -1,9 +1,16 @@
 import { type Identity, reservedUserIds } from "../access/identity.ts";
+import { isKeyRangeThrottled } from "../platform/aws.ts";
 import { ApiError } from "../platform/errors.ts";
 import type { TrustedWorkflow } from "../trusted-workflows/trusted-workflow.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
 import { repositoryClaimOf, workflowFromClaims } from "../trusted-workflows/workflow-claims.ts";
-import { grantIn, grantWithoutProject, isTrusted, type Workflow } from "../trusted-workflows/workflow-grant.ts";
+import {
+  grantIn,
+  grantWithoutProject,
+  isTrusted,
+  type TrustDigest,
+  type Workflow,
+} from "../trusted-workflows/workflow-grant.ts";
 import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
 import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
 import { readHeader, unverifiedIssuer } from "./compact-jwt.ts";
@@ -25,7 +32,8 @@ export function workflowIssuerOf(token: string): WorkflowIssuer | undefined {
  * for a project that does not trust the workflow, so that a mistyped project is a 404 and a rejected token a 401.
  * @param projectId the project in the path of the request; undefined = none
  * @throws ApiError `invalid_token` or `token_expired`; `workflow_not_trusted` when no project trusts the repository, or
- *   none with its claims
+ *   none with its claims, or when its repository sends more requests than DynamoDB reads its lists for. That is not an error of the
+ *   service, which would count for alarms: the owner of a repository chooses its rate
  * @throws FetchError when the keys of the issuer are unavailable; the token may be valid
  */
 export async function identifyWorkflow(
@@ -36,10 +44,16 @@ export async function identifyWorkflow(
 ): Promise<Identity> {
   const workflow = await verifyWorkflow(token, issuer, now);
   const repository = { issuer_url: issuer.issuer, repository_id: workflow.repositoryId };
-  const matching = (trusts: TrustedWorkflow[]) => trusts.filter((trust) => isTrusted(workflow, trust));
-  const requested = projectId === undefined ? [] : await trustedWorkflows.listOfRepositoryIn(projectId, repository);
+  const matching = async (reading: Promise<(TrustedWorkflow | TrustDigest)[]>) => {
+    const trusts = await reading.catch((error: unknown) => {
+      throw isKeyRangeThrottled(error) ? tooManyRequests(workflow, error) : error;
+    });
+    return trusts.filter((trust) => isTrusted(workflow, trust));
+  };
+  const requested =
+    projectId === undefined ? [] : await matching(trustedWorkflows.listOfRepositoryIn(projectId, repository));
   const grant =
-    grantIn(matching(requested)) ?? grantWithoutProject(matching(await trustedWorkflows.listOfRepository(repository)));
+    grantIn(requested) ?? grantWithoutProject(await matching(trustedWorkflows.listOfRepository(repository)));
   if (grant === undefined) throw notTrusted(issuer, workflow);
   return {
     userId: reservedUserIds.workflow + grant.trustId,
@@ -88,4 +102,9 @@ function notTrusted({ name }: WorkflowIssuer, { repositoryId }: Workflow): ApiEr
     `No project trusts this workflow: repository ${repositoryId} of ${name}, with its owner, ref, environment, file and event. ` +
     "An admin of the project can add it to the trusted workflows.";
   return new ApiError("workflow_not_trusted", message);
+}
+
+function tooManyRequests({ repositoryId }: Workflow, cause: unknown): ApiError {
+  const message = `Too many requests of repository ${repositoryId}. Send fewer, and name the project in their path.`;
+  return new ApiError("workflow_not_trusted", message, { cause });
 }

@@ -16,7 +16,7 @@ export interface WorkerRow {
   deploysGradually?: true;
   settings?: readonly SettingKey[];
   /** The option of `reservedConcurrency` of a stage that applies to it; absent = nothing is reserved. */
-  reserves?: "authorizer";
+  reserves?: "authorizer" | "verify";
 }
 
 /**
@@ -83,6 +83,7 @@ export const workers = [
   },
   {
     file: "credentials/verify",
+    reserves: "verify",
     settings: ["credentials", "workflowIssuers", "importedKeys", "importedKeysPepper", "permissions"],
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
@@ -258,12 +259,12 @@ export const workers = [
   {
     file: "api-keys/revoke-all",
     trigger: { kind: "invoke" },
-    // A hundred keys are deleted one after the other.
+    // All keys of a user, and those that are created meanwhile.
     timeoutSeconds: 55,
     memoryMb: 256,
     uses: {
       tables: {
-        apiKeys: ["GetItem", "DeleteItem"],
+        apiKeys: ["BatchGetItem", "GetItem", "DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem", "DeleteItem", "Query"],

@@ -28,13 +28,21 @@ export async function notificationPut(
   input: NotificationInput,
   dueAt = new Date(),
 ): Promise<{ notification?: TransactItem }> {
-  const row = createNotification(input, dueAt);
+  const [notification] = await notificationPuts([input], dueAt);
+  return notification ? { notification } : {};
+}
+
+/** As `notificationPut`, for several notifications of one owner in one transaction: one read for all. */
+export async function notificationPuts(inputs: NotificationInput[], dueAt = new Date()): Promise<TransactItem[]> {
+  const rows = inputs.map((input) => createNotification(input, dueAt));
+  const [{ owner, type, project_id } = {}] = rows;
+  if (owner === undefined) return [];
   const { Count = 0 } = await dynamo().send(
-    new QueryCommand({ ...dueOf(row.owner, dueAt), Select: "COUNT", Limit: MAX_WAITING_PER_OWNER }),
+    new QueryCommand({ ...dueOf(owner, dueAt), Select: "COUNT", Limit: MAX_WAITING_PER_OWNER }),
   );
-  if (Count < MAX_WAITING_PER_OWNER) return { notification: put(row) };
-  log.info("notification not written", { owner: row.owner, type: row.type, project_id: row.project_id });
-  return {};
+  const room = MAX_WAITING_PER_OWNER - Count;
+  if (room < rows.length) log.info("notification not written", { owner, type, project_id });
+  return rows.slice(0, room).map(put);
 }
 
 /** Returns the deletion of a notification, for the transaction after which it is not true. It need not exist. */

@@ -204,6 +204,17 @@ export function storedValue({ Item }: ConditionalCheckFailedException, attribute
 }
 
 /**
+ * Returns whether DynamoDB throttles a call because of the items that it reads or writes, and not because of the table or the
+ * account. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-diagnosing-workflow.html
+ */
+export function isKeyRangeThrottled(error: unknown): boolean {
+  if (!(error instanceof Error) || !/^(ProvisionedThroughputExceeded|Throttling)Exception$/.test(error.name))
+    return false;
+  const { ThrottlingReasons = [] } = error as { ThrottlingReasons?: { reason?: string }[] };
+  return ThrottlingReasons.every(({ reason }) => reason?.includes("KeyRange"));
+}
+
+/**
  * Returns whether AWS was unreachable or too busy, so that the same call may succeed later. Other errors (a missing
  * grant, a malformed request) are bugs of this service.
  */

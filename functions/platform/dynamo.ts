@@ -139,7 +139,7 @@ export async function insertCounted(
   }
 }
 
-/** Returns the write that counts one item less, for the transaction that deletes it. */
-export const countDown = ({ key, attribute }: Counter): TransactItem => ({
-  Update: { ...key, ...changing({ add: { [attribute]: -1 } }) },
+/** Returns the write that counts fewer items, for the transaction that deletes them. */
+export const countDown = ({ key, attribute }: Counter, count = 1): TransactItem => ({
+  Update: { ...key, ...changing({ add: { [attribute]: -count } }) },
 });

@@ -5,10 +5,10 @@ import type { ApiKey } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { projectAudit } from "../audit/audit-store.ts";
 import { ConditionsFailedError, type TransactItem } from "../platform/aws.ts";
-import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf } from "../platform/dynamo.ts";
+import { COUNTER, countDown, insertCounted, readItem, readItems, transactIf, updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
-import { changing, onlyIf, when } from "../platform/expression.ts";
+import { changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT, type ServiceAccount } from "./service-account.ts";
 
 const accountKey = (project_id: string, id: string) => ({
@@ -66,8 +66,10 @@ export async function keyOwner(account: { project_id: string; service_account_id
   return serviceAccountUserId(account.service_account_id);
 }
 
-async function requireAccount(projectId: string, id: string): Promise<void> {
-  if (!(await readItem(accountKey(projectId, id)))) throw notFound();
+async function requireAccount(projectId: string, id: string): Promise<ServiceAccount> {
+  const account = await readItem<ServiceAccount>(accountKey(projectId, id));
+  if (!account) throw notFound();
+  return account;
 }
 
 /** Returns the change of an account that exists and whose removal has not begun, for a transaction. */
@@ -98,13 +100,17 @@ export async function insertKey(
   }
 }
 
+/** Longer than the function of a removal runs: after this time, a removal that has not ended was cut off. */
+const REMOVAL_MS = 30_000;
+
 /**
  * Begins the removal of a service account: ends its membership, so that its keys can do nothing from the next request on,
- * and no key is created after this. Does nothing if the removal has begun. Has an audit event of its own, because a removal
- * that is cut off later has revoked all access already.
- * @throws ApiError `not_found` when the project has no service account with this id
+ * and no key is created after this. Has an audit event of its own, because a removal that is cut off later has revoked all
+ * access already. Continues a removal that was cut off.
+ * @throws ApiError `not_found` when the project has no service account with this id, `conflict` while another request removes it
  */
-export async function beginRemoval(projectId: string, id: string, at: string, by: Actor): Promise<void> {
+export async function beginRemoval(projectId: string, id: string, now: Date, by: Actor): Promise<void> {
+  const at = now.toISOString();
   const isBegun = await transactIf({
     account: changeUnlessRemoving(projectId, id, { removing_at: at }),
     membership: {
@@ -113,7 +119,13 @@ export async function beginRemoval(projectId: string, id: string, at: string, by
     revocation: revocationPut({ user_id: serviceAccountUserId(id) }, "service_account_deleted"),
     audit: projectAudit("service_account.removal_begun", by, { project_id: projectId, id }),
   });
-  if (!isBegun) await requireAccount(projectId, id);
+  if (isBegun) return;
+  const { removing_at = at } = await requireAccount(projectId, id);
+  const isCutOff = now.getTime() - Date.parse(removing_at) >= REMOVAL_MS;
+  const change = changing({ set: { removing_at: at }, when: isAsRead("removing_at", removing_at) });
+  if (isCutOff && (await updateIf(accountKey(projectId, id), change))) return;
+  const advice = `If it is still listed in ${REMOVAL_MS / 1000} seconds, repeat the request.`;
+  throw new ApiError("conflict", `Another request is deleting the service account. ${advice}`);
 }
 
 /** Deletes a service account whose keys are deleted. Does nothing if a concurrent request has deleted it. */

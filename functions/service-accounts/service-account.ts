@@ -16,7 +16,7 @@ export interface ServiceAccount {
   created_at: string;
   /** Id of the user who created it. */
   created_by: string;
-  /** Time at which its removal began; absent = it is not being removed. */
+  /** Time at which its removal began, or was continued; absent = it is not being removed. */
   removing_at?: string;
 }
 

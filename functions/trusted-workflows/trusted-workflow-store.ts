@@ -9,10 +9,11 @@ import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { onlyIf, when } from "../platform/expression.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT, type TrustedWorkflow } from "./trusted-workflow.ts";
+import { type TrustDigest, trustDigest } from "./workflow-grant.ts";
 
 /*
  * A trusted workflow consists of three items, written in one transaction and never changed: one in the list of its project, and two in
- * lists of its repository, which the authorizer reads: by project, and by age. All reads are strongly consistent, so a change
+ * lists of its repository, which the authorizer reads: by project, and by age with what matching needs (`TrustDigest`). All reads are strongly consistent, so a change
  * applies from the next request on.
  */
 
@@ -70,7 +71,7 @@ export async function insert(
     {
       ofProject: { Put: { TableName, Item: { ...keys.ofProject, ...trust } } },
       ofRepository: { Put: { TableName, Item: { ...keys.ofRepository, ...trust } } },
-      ofRepositoryByAge: { Put: { TableName, Item: { ...keys.ofRepositoryByAge, ...trust } } },
+      ofRepositoryByAge: { Put: { TableName, Item: { ...keys.ofRepositoryByAge, ...trustDigest(trust) } } },
       audit: projectAudit("trusted_workflow.created", by, trust, detailsOf(trust)),
       ...more,
     },
@@ -105,9 +106,9 @@ export function listOfRepositoryIn(projectId: string, repository: Repository): P
  * Returns the trusted workflows of a repository in all projects, also those for other refs and environments: the oldest
  * `MAX_READ_TRUSTS`, oldest first, so that a trusted workflow is not hidden by those that strangers add later. One read.
  */
-export function listOfRepository(repository: Repository): Promise<TrustedWorkflow[]> {
+export function listOfRepository(repository: Repository): Promise<(TrustedWorkflow | TrustDigest)[]> {
   const { listed_under } = repositoryByAgeKey(repository, "");
-  // They fit into one page of 1 MB: a trusted workflow has less than 5 KB.
+  // They fit into one page of 1 MB: one is smaller than 5 KB, also of an earlier release, which stored all fields here.
   return readItems("trustedWorkflows", when`listed_under = ${listed_under}`, { Limit: MAX_READ_TRUSTS });
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { workflowPermissions } from "../manifest/permissions.ts";
 import type { TrustedWorkflow } from "./trusted-workflow.ts";
@@ -18,18 +19,44 @@ export interface Workflow {
   runId?: string | undefined;
 }
 
-/** Returns whether all fields that are set in a trusted workflow of the workflow's repository equal its claims. */
-export function isTrusted(workflow: Workflow, trust: TrustedWorkflow): boolean {
-  const isEqual = (wanted: string | undefined, claim: string | undefined) => wanted === undefined || wanted === claim;
-  return (
-    trust.repository_id === workflow.repositoryId &&
-    isEqual(trust.repository_owner_id, workflow.ownerId) &&
-    isEqual(trust.ref, workflow.ref) &&
-    isEqual(trust.environment, workflow.environment) &&
-    isEqual(trust.job_workflow_ref, workflow.workflowFile) &&
-    isEqual(trust.event_name, workflow.event)
-  );
+/** The fields of a trusted workflow that are conditions, with the claim that each must equal. */
+const claimOf = {
+  repository_owner_id: "ownerId",
+  ref: "ref",
+  environment: "environment",
+  job_workflow_ref: "workflowFile",
+  event_name: "event",
+} as const satisfies Partial<Record<keyof TrustedWorkflow, keyof Workflow>>;
+type Condition = keyof typeof claimOf;
+const allConditions = Object.keys(claimOf) as Condition[];
+
+/**
+ * What decides about a request without a project: small, because a stranger chooses how many of them a request reads. Without the
+ * id of the repository, so that releases that do not know the digest do not take it for a trusted workflow without conditions.
+ */
+export type TrustDigest = Pick<TrustedWorkflow, "id" | "project_id" | "permissions"> & {
+  conditions: Condition[];
+  digest: string;
+};
+
+export function trustDigest(trust: TrustedWorkflow): TrustDigest {
+  const { id, project_id, permissions } = trust;
+  const conditions = allConditions.filter((name) => trust[name] !== undefined);
+  return { id, project_id, permissions, conditions, digest: digestOf(conditions.map((name) => trust[name])) };
 }
+
+/** 132 bits of SHA-256. */
+const digestOf = (values: (string | undefined)[]): string =>
+  createHash("sha256").update(JSON.stringify(values)).digest("base64url").slice(0, 22);
+
+/** Returns whether all conditions of a trusted workflow of the workflow's repository equal its claims. */
+export function isTrusted(workflow: Workflow, trust: TrustedWorkflow | TrustDigest): boolean {
+  if ("digest" in trust) return trust.digest === digestOf(trust.conditions.map((name) => workflow[claimOf[name]]));
+  const isMet = (name: Condition) => trust[name] === undefined || trust[name] === workflow[claimOf[name]];
+  return trust.repository_id === workflow.repositoryId && allConditions.every(isMet);
+}
+
+type Trust = Pick<TrustDigest, "id" | "project_id" | "permissions">;
 
 export interface Grant {
   /** Id of the oldest trusted workflow that gives it. */
@@ -43,7 +70,7 @@ export interface Grant {
  * @param trusts those of the requested project that the workflow matches
  * @returns undefined when there are none
  */
-export function grantIn(trusts: TrustedWorkflow[]): Grant | undefined {
+export function grantIn(trusts: Trust[]): Grant | undefined {
   return grantFrom([trusts]);
 }
 
@@ -54,7 +81,7 @@ export function grantIn(trusts: TrustedWorkflow[]): Grant | undefined {
  * @param trusts those of all projects that the workflow matches, oldest first
  * @returns undefined when there are none
  */
-export function grantWithoutProject(trusts: TrustedWorkflow[]): Grant | undefined {
+export function grantWithoutProject(trusts: Trust[]): Grant | undefined {
   const groups = [...Map.groupBy(trusts, ({ project_id }) => project_id).values()];
   const listing = groups.filter((group) => group.some(({ permissions }) => permissions.includes("projects:read")));
   const chosen = (listing.length > 0 ? listing : groups).slice(0, MAX_PROJECTS_PER_CREDENTIAL);
@@ -62,7 +89,7 @@ export function grantWithoutProject(trusts: TrustedWorkflow[]): Grant | undefine
 }
 
 /** @param projects the trusted workflows of each project @returns undefined when there are none */
-function grantFrom(projects: TrustedWorkflow[][]): Grant | undefined {
+function grantFrom(projects: Trust[][]): Grant | undefined {
   const [oldest] = projects.flat().toSorted((a, b) => (a.id < b.id ? -1 : 1));
   if (oldest === undefined) return undefined;
   // Those of this API first, in their order. The authorizer does not need the list of the platform's.

@@ -122,6 +122,8 @@ function withNames(text: string): string {
     .replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:<port>")
     .replaceAll(/"(duration_ms|p50|p95|p50_ms|p95_ms)":[\d.]+/g, '"$1":<ms>')
     .replaceAll(/(due_shard"?(?: =|:) ?)\d+/g, "$1<shard>")
+    // The shard of a revocation.
+    .replaceAll(/("day":"[\d-]{10})(#\d)?"/g, '$1<shard>"')
     .replaceAll(/((?:write_id|version|lease_id)"?(?: =|:) ?)"[\w-]{8,16}"/g, "$1<random>")
     .split("\n")
     // A query of each shard is shown once.

@@ -157,6 +157,7 @@ const throttlesOf = (stack: SynthesizedStack): Record<string, string> =>
 
 describe("the throttle", () => {
   const webhook = "//v1/projects/{project_id}/webhooks/{webhook_id}";
+  const account = "//v1/projects/{project_id}/service-accounts/{service_account_id}";
 
   test("is that of the stage, except for endpoints with one of their own", () => {
     const own = {
@@ -164,6 +165,7 @@ describe("the throttle", () => {
       [`POST ${webhook}/certify`]: "5/s, burst 20",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "5/s, burst 20",
       [`POST ${webhook}/recover`]: "3/s, burst 10",
+      [`DELETE ${account}`]: "5/s, burst 20",
     };
     expect(throttlesOf(dev)).toEqual({ "* /*": "50/s, burst 100", ...own });
     expect(throttlesOf(new SynthesizedStack("prod"))).toEqual({ "* /*": "1000/s, burst 2000", ...own });
@@ -177,6 +179,7 @@ describe("the throttle", () => {
       [`POST ${webhook}/certify`]: "4/s, burst 15",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "4/s, burst 15",
       [`POST ${webhook}/recover`]: "3/s, burst 10",
+      [`DELETE ${account}`]: "4/s, burst 15",
     });
   });
 });

@@ -60,7 +60,7 @@ export const everyOption = {
   },
   corsOrigins: ["https://app.example.com", "http://localhost:5173"],
   firewall: { requestsPerMinutePerAddress: 1_200, requestsPerMinutePerCredential: 600 },
-  reservedConcurrency: { authorizer: 300, recover: 100 },
+  reservedConcurrency: { authorizer: 300, recover: 100, verify: 50 },
   kmsKey: "create",
   breakGlassRole: "operations/read-secrets",
   alarms: true,

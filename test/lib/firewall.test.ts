@@ -79,7 +79,7 @@ test("an IP address is blocked above the limit of the endpoints with a throttle,
 
 test("the limit of the endpoints with a throttle is lower than each of their throttles in a minute", () => {
   const rates = endpointRows.flatMap(({ throttle }) => (throttle ? [throttle.requestsPerSecond] : []));
-  expect(rates).toHaveLength(4);
+  expect(rates).toHaveLength(5);
   for (const rate of rates) expect(throttledAddress.Statement.RateBasedStatement.Limit).toBeLessThan(60 * rate);
 });
 
@@ -92,6 +92,11 @@ test.each([
   ["/v1/projects/1/webhooks/2/recover", true],
   ["/v1/projects/1/webhooks/2/recover/", true],
   ["/v1/credentials/revoke", true],
+  ["/v1/projects/1/service-accounts/2", true],
+  ["/v1/projects/1/service-accounts/2/", true],
+  ["/v1/projects/1/service-accounts", false],
+  ["/v1/projects/1/service-accounts/2/api-keys", false],
+  ["/v1/projects/1/service-accounts/2/api-keys/3", false],
   ["/v1/projects/1/webhooks/2", false],
   ["/v1/projects/1/webhooks/2/recovered", false],
   ["/v1/projects/1/webhooks/unrecover", false],

@@ -138,6 +138,7 @@ test("each function that uses the table of API keys has only the actions it need
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
     "api-keys/revoke-all": [
+      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
@@ -174,8 +175,8 @@ test("each function that uses the table of API keys has only the actions it need
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
     "service-accounts/delete": [
+      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
   });
 });

@@ -192,6 +192,7 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
   ["firewall", { requestsPerMinutePerCredential: 10 }, { requestsPerMinutePerCredential: 9 }],
   ["firewall", { requestsPerMinutePerCredential: 2_000_000_000 }, { requestsPerMinutePerCredential: 2_000_000_001 }],
   ["reservedConcurrency", { authorizer: 1 }, { authorizer: 0 }],
+  ["reservedConcurrency", { verify: 1 }, { verify: 0 }],
   ["projectsTable", { name: "abc" }, { name: "ab" }],
   ["projectsTable", { name: "a".repeat(255) }, { name: "a".repeat(256) }],
 ])("%s: %j is accepted and %j is rejected", (option, accepted, rejected) => {
@@ -236,6 +237,12 @@ test.each<[string, boolean, Stage["reservedConcurrency"], ReturnType<typeof rese
     false,
     { authorizer: 5 },
     { authorizer: 5, recover: 70 },
+  ],
+  [
+    "on for credentials/verify if the option has a number",
+    true,
+    { verify: 50 },
+    { authorizer: 200, recover: 70, verify: 50 },
   ],
 ])("the reserved concurrency is %s", (_, keepsData, reservedConcurrency, expected) => {
   const options = reservedConcurrency === undefined ? {} : { reservedConcurrency };

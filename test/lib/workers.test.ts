@@ -150,10 +150,11 @@ describe("reserved concurrency", () => {
         .map((resource) => [fileOf(resource), resource.Properties.ReservedConcurrentExecutions]),
     );
 
-  test("is set for the authorizer and recover in a stage that keeps data", () => {
+  test("is set for the authorizer and recover in a stage that keeps data, and for credentials/verify with its option", () => {
     expect(reservedIn(new SynthesizedStack("prod"))).toEqual({ "auth/authorizer": 200, "deliveries/recover": 70 });
     expect(reservedIn(new SynthesizedStack("everyOption"))).toEqual({
       "auth/authorizer": 300,
+      "credentials/verify": 50,
       "deliveries/recover": 100,
     });
   });

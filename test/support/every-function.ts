@@ -166,8 +166,14 @@ async function useKeys(service: TestService): Promise<void> {
   );
   await expectStatus(api.delete(`/v1/api-keys/${expiring.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
-  await call<{ key: string }>("api-keys/provision", { ...partner, expires_at: secondsFromNow(90 * 86_400) });
-  const provisioned = await call<{ key: string }>("api-keys/provision", { user_id: userId, name: "partner" });
+  await call<{ id: string; key: string }>("api-keys/provision", {
+    ...partner,
+    expires_at: secondsFromNow(90 * 86_400),
+  });
+  const provisioned = await call<{ id: string; key: string }>("api-keys/provision", {
+    user_id: userId,
+    name: "partner",
+  });
   await importKeys(userId);
   const { results } = await call<{ results: object[] }>("credentials/verify", {
     credentials: [key, provisioned.key].map((token) => ({ token, project_id: projectId })),
@@ -179,7 +185,9 @@ async function useKeys(service: TestService): Promise<void> {
   }
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 204);
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 404);
-  expect(await call("api-keys/revoke-all", { user_id: userId })).toEqual({ revoked: 3 });
+  const one = { user_id: userId, api_key_id: provisioned.id };
+  expect(await call("api-keys/revoke-all", one)).toEqual({ revoked: 1 });
+  expect(await call("api-keys/revoke-all", { user_id: userId })).toEqual({ revoked: 2 });
   for (const credential of [key, provisioned.key, "svc_malformed", "no.jwt.atall"]) {
     await expectStatus(service.as(credential).get("/v1/api-keys"), 401);
   }

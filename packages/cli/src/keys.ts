@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { keysIn } from "../../../functions/api-keys/key-format.ts";
 import { whoami } from "./account.ts";
 import { connect } from "./api.ts";
 import { readConfig } from "./config.ts";
@@ -114,18 +115,16 @@ export function addKeys(program: SvcCommand): void {
     .command("revoke-leaked")
     .summary("revoke keys found in a text, also those of others")
     .description("Finds API keys in the text on stdin and revokes them, also those of others. Needs no credential.")
+    .option("--prefix <texts...>", "also find keys of an earlier service, which begin like this, for example acme_")
     .addHelpText("after", "\nExamples:\n  $ svc keys revoke-leaked --base-url https://api.example.com < leaked.txt")
     .action(async (_options, command: Command) => revokeLeaked(command.optsWithGlobals()));
 }
 
-/** As documented in SECURITY.md. */
-const KEY = /svc_[0-9a-f]{64}/g;
 /** The limit of the API for one request. */
 const MAX_CREDENTIALS = 100;
 
-async function revokeLeaked({ json, ...globals }: Globals): Promise<void> {
-  const text = (await readStdin()).toString("utf8");
-  const found = [...new Set(text.match(KEY) ?? [])];
+async function revokeLeaked({ json, prefix, ...globals }: Globals & { prefix?: string[] }): Promise<void> {
+  const found = keysIn((await readStdin()).toString("utf8"), prefix);
   if (found.length === 0) throw usageError("Found no API key on stdin.", "Pass a text that contains keys: svc_…");
   const api = await connect(globals, { baseUrl: baseUrlOf(globals, readConfig()) });
   for (let from = 0; from < found.length; from += MAX_CREDENTIALS) {

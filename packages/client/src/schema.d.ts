@@ -106,7 +106,7 @@ export interface paths {
     put?: never;
     /**
      * Revoke leaked API keys
-     * @description For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll is revoked alone; the current one is revoked with the previous ones. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count. Requires no credential.
+     * @description For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll is revoked alone; the current one is revoked with the previous ones. Each text is searched for keys, so send a key as you found it, with what surrounds it: a line of a file, a URL, JSON. `received` is the number of texts in which a key was found; without any, returns 400. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;
@@ -559,7 +559,7 @@ export interface paths {
     post?: never;
     /**
      * Delete a service account
-     * @description With all of its API keys: the next request with one of them is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     * @description With all of its API keys: the next request with one of them is rejected. While another request deletes the same service account, returns 409 `conflict`. One that failed can be repeated after 30 seconds. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `service-accounts:write`.
      */
     delete: operations["deleteServiceAccount"];
     options?: never;
@@ -3261,7 +3261,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description 1 to 100 keys. Other texts are ignored. */
+          /** @description 1 to 100 texts with at most 100 keys together. A key in Base64 is not found: decode it first. */
           credentials: string[];
         };
       };
@@ -4923,6 +4923,7 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -66,6 +66,14 @@ export class VerificationUnavailableError extends Error {
 const CALL_TIMEOUT_MS = 5_000;
 /** The feed is followed for this long after the last verification. */
 const IDLE_SECONDS = 60;
+/** The service accepts no longer token. */
+const MAX_TOKEN_CHARACTERS = 8_192;
+const BEARER_TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
+/** For how long, and for how many credentials, a rejection answers the same question again. */
+const REJECTION_SECONDS = 1;
+const MAX_REJECTIONS = 1_000;
+/** The rejections that are about the credential alone. Any other depends on a membership, and a new one applies at once. */
+const CREDENTIAL_CODES = ["invalid_api_key", "api_key_expired", "invalid_token", "token_expired"];
 /** Share of `maxStaleSeconds` between two reads of the feed: one may fail without a gap. */
 const POLL_SHARE = 0.4;
 
@@ -91,6 +99,7 @@ export class Verifier {
   readonly #options: Required<VerifierOptions>;
   readonly #cache = new Map<string, CachedResult>();
   readonly #pending = new Map<string, PendingCall>();
+  readonly #rejected = new Map<string, { result: InvalidCredential; at: Moment }>();
   #cursor: string | undefined;
   /** When the last read of the feed that succeeded was begun; undefined = none. */
   #followedAt: Moment | undefined;
@@ -112,12 +121,14 @@ export class Verifier {
   }
 
   /**
-   * Verifies a credential. Only valid results are cached: a new key or membership is accepted at once, and made-up credentials
-   * take no memory.
+   * Verifies a credential. Only valid results are cached, so that a new membership is accepted at once. A rejected credential is
+   * asked about once a second, and text that cannot be a credential is rejected without a call.
    * @param token without `Bearer`
    * @throws VerificationUnavailableError when neither the cache nor the service has a result
    */
   async verify(token: string, { permission, projectId }: Question = {}): Promise<Verification> {
+    const rejection = rejectionOf(token);
+    if (rejection) return rejection;
     // Otherwise the many spellings of one id would displace other results. A null is left to the service, which refuses it:
     // as an absent project, it would skip the check of the membership.
     const entry = { token, permission, project_id: isText(projectId) ? projectId.toLowerCase() : projectId };
@@ -127,6 +138,8 @@ export class Verifier {
     const key = createHash("sha256").update(JSON.stringify(entry)).digest("base64");
     const cached = this.#cache.get(key);
     if (cached && this.#isUsable(cached)) return cached.result;
+    const shared = this.#rejected.get(key);
+    if (shared && secondsSince(shared.at) < REJECTION_SECONDS) return shared.result;
     const pending = this.#pending.get(key);
     if (pending && secondsSince(pending.askedAt) < this.#options.maxStaleSeconds) return pending.result;
     const askedAt = now();
@@ -144,6 +157,7 @@ export class Verifier {
     this.#isClosed = true;
     this.#followedAt = undefined;
     this.#cache.clear();
+    this.#rejected.clear();
     clearTimeout(this.#timer);
   }
 
@@ -163,6 +177,9 @@ export class Verifier {
     // Callers share it.
     for (const value of [result, ...Object.values(result)]) Object.freeze(value);
     this.#cache.delete(key);
+    if (!result.valid && CREDENTIAL_CODES.includes(result.code)) {
+      put(this.#rejected, key, { result, at: now() }, MAX_REJECTIONS);
+    }
     // A read of the feed during the call may have had a revocation that the result does not reflect.
     if (result.valid && this.#isFollowed() && this.#followedAt === followedBefore) {
       this.#store(key, result, entry.project_id, askedAt);
@@ -175,14 +192,9 @@ export class Verifier {
     if (result.type === "workflow" && projectId === undefined) return;
     const { user_id, key_id, project_ids, expires_at } = result;
     const lifetime = expires_at === null ? Number.POSITIVE_INFINITY : (Date.parse(expires_at) - askedAt.wall) / 1000;
-    const [oldest] = this.#cache.keys();
-    if (oldest !== undefined && this.#cache.size >= this.#options.maxEntries) this.#cache.delete(oldest);
-    this.#cache.set(key, {
-      result,
-      names: [user_id, key_id, projectId, ...(project_ids ?? [])].filter(isText),
-      askedAt,
-      usableSeconds: Math.min(this.#options.maxAgeSeconds, lifetime),
-    });
+    const names = [user_id, key_id, projectId, ...(project_ids ?? [])].filter(isText);
+    const usableSeconds = Math.min(this.#options.maxAgeSeconds, lifetime);
+    put(this.#cache, key, { result, names, askedAt, usableSeconds }, this.#options.maxEntries);
   }
 
   /** Reads the feed, and plans the next read while the verifier is in use. */
@@ -234,6 +246,36 @@ export class Verifier {
       throw new VerificationUnavailableError(`${functionName} did not respond. ${cause}`, { cause });
     }
   }
+}
+
+/** Stores an entry as the newest one. Above the maximum, the oldest is dropped. */
+function put<Value>(entries: Map<string, Value>, key: string, value: Value, max: number): void {
+  entries.delete(key);
+  const [oldest] = entries.keys();
+  if (oldest !== undefined && entries.size >= max) entries.delete(oldest);
+  entries.set(key, value);
+}
+
+/** Returns the result for text that the service rejects without looking it up; undefined = ask the service. */
+function rejectionOf(token: unknown): InvalidCredential | undefined {
+  const isKey = isText(token) && token.startsWith("svc_");
+  if (isText(token) && token.length > MAX_TOKEN_CHARACTERS)
+    return rejected(isKey ? "invalid_api_key" : "invalid_token");
+  if (!isText(token) || !BEARER_TOKEN.test(token)) return rejected("malformed");
+  return isKey && !hasChecksum(token) ? rejected("invalid_api_key") : undefined;
+}
+
+const rejected = (code: string): InvalidCredential => Object.freeze({ valid: false, code });
+
+/** Returns whether a text that begins with `svc_`, which no key of an earlier service does, is 60 characters and their CRC-32. */
+function hasChecksum(key: string): boolean {
+  if (!/^svc_[0-9a-f]{64}$/.test(key)) return false;
+  let crc = -1;
+  for (const character of key.slice(0, -8)) {
+    crc ^= character.charCodeAt(0);
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return Number.parseInt(key.slice(-8), 16) === ~crc >>> 0;
 }
 
 /** A point in time on two clocks: one may stand still while a machine sleeps, and the other may be set back. */

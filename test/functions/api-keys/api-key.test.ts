@@ -6,7 +6,6 @@ import {
   endOf,
   hashApiKey,
   importApiKey,
-  isApiKey,
   isExpired,
   isLastUsedStale,
   secretsAfterRoll,
@@ -14,6 +13,7 @@ import {
   toListItem,
 } from "../../../functions/api-keys/api-key.ts";
 import { apiKeyInput } from "../../../functions/api-keys/api-key-input.ts";
+import { isApiKey } from "../../../functions/api-keys/key-format.ts";
 import { parse } from "../../../functions/schema/input.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");

@@ -6,8 +6,9 @@ import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { AUDIENCE, startCiSystem, useCiSystem } from "../../support/ci-system.ts";
 import { fakeDate } from "../../support/fake-date.ts";
+import { putAll } from "../../support/put-all.ts";
 import { type Api, send, type TestService, useService } from "../../support/service.ts";
-import { changeItem } from "../../support/stored-items.ts";
+import { changeItem, itemsOf } from "../../support/stored-items.ts";
 
 /* The token of a CI job as a credential. */
 
@@ -499,6 +500,58 @@ test("an outage of the issuer is a 503 for its tokens alone, and ends with it", 
   down.issuer.jwks = published;
   fakeDate().advance(6);
   expect(await outcome(service.as(down.token()).get(webhooks))).toBe(200);
+});
+
+test("a full list of a repository costs a request without a project at most 25 read units, however long its conditions are", async () => {
+  const { as, trust, repository_id } = await givenTrust();
+  const { issuer } = ci.trust;
+  const [row = {}] = await itemsOf("trustedWorkflows", {
+    listed_under: `repository-by-age#${ci.issuer.url}#${repository_id}`,
+  });
+  const long = "\u{65e5}".repeat(240);
+  const conditions = { ref: `refs/${long}`, environment: long, job_workflow_ref: `${long}@main`, event_name: "push" };
+  const { status } = await trust({ issuer, ...conditions, repository_owner_id: "1".repeat(20) });
+  expect(status).toBe(201);
+  const [, stored] = await itemsOf("trustedWorkflows", { listed_under: row.listed_under });
+  await putAll(
+    "trustedWorkflows",
+    Array.from({ length: 250 }, () => ({ ...stored, entry: randomUUID(), project_id: randomUUID() })),
+  );
+  const seen = watchDynamo();
+  expect(await outcome(as().get("/v1/projects"))).toBe(200);
+  const units = seen.map((each) => each.units);
+  expect(Math.max(...units)).toBeLessThanOrEqual(25);
+  restoreAws();
+  interceptReads();
+});
+
+test("a trusted workflow that an earlier release stored with all fields in the list by age is matched by them", async () => {
+  const { as, projectId, repository_id } = await givenTrust({ ref: "refs/heads/main" });
+  const key = `#${ci.issuer.url}#${repository_id}`;
+  const [full = {}] = await itemsOf("trustedWorkflows", { listed_under: `repository${key}` });
+  await putAll("trustedWorkflows", [{ ...full, listed_under: `repository-by-age${key}`, entry: full.id }]);
+  expect((await as().get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
+  expect(await outcome(as({ ref: "refs/heads/other" }).get("/v1/projects"))).toBe("401 workflow_not_trusted");
+});
+
+test.each([
+  ["of the repository", [{ reason: "TableReadKeyRangeThroughputExceeded" }], "401 workflow_not_trusted"],
+  ["without a reason", undefined, "401 workflow_not_trusted"],
+  ["of the table", [{ reason: "TableReadMaxOnDemandThroughputExceeded" }], "503 service_unavailable"],
+  ["of the account", [{ reason: "TableReadAccountLimitExceeded" }], "503 service_unavailable"],
+])("throttling %s has its own answer, with and without a project", async (_title, ThrottlingReasons, expected) => {
+  const { as, webhooks } = await givenTrust();
+  interceptDynamo(async ({ input }, send) => {
+    if (!String(input.TableName).endsWith("-trusted-workflows")) return send();
+    throw Object.assign(new Error("busy"), { name: "ProvisionedThroughputExceededException", ThrottlingReasons });
+  });
+  try {
+    expect([await outcome(as().get("/v1/projects")), await outcome(as().get(webhooks))]).toEqual([expected, expected]);
+    const { message } = (await as().get("/v1/projects")).body.error;
+    if (expected.startsWith("401")) expect(message).toContain("name the project in their path");
+  } finally {
+    restoreAws();
+  }
 });
 
 test("an outage of DynamoDB is a 503", async () => {

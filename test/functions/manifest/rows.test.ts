@@ -67,7 +67,7 @@ test("each endpoint has its route, handler, access, permission, timeout and limi
     "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
     `POST ${accounts} -> service-accounts/create, admin_session, none, 120/min per user`,
     `GET ${accounts} -> service-accounts/list, admin, service-accounts:read`,
-    `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s`,
+    `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s, 5/s, burst 20`,
     `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none, 120/min per user`,
     `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
     `PATCH ${accountKeys}/{id} -> service-accounts/update-api-key, admin, service-accounts:write`,

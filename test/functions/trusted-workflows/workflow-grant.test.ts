@@ -1,5 +1,10 @@
 import type { TrustedWorkflow } from "../../../functions/trusted-workflows/trusted-workflow.ts";
-import { grantIn, grantWithoutProject, isTrusted } from "../../../functions/trusted-workflows/workflow-grant.ts";
+import {
+  grantIn,
+  grantWithoutProject,
+  isTrusted,
+  trustDigest,
+} from "../../../functions/trusted-workflows/workflow-grant.ts";
 
 /* Which workflows a trust matches, and what the trusts of a workflow allow. */
 
@@ -37,15 +42,32 @@ test.each<[boolean, string, Partial<TrustedWorkflow>]>([
   [false, "of another event", { event_name: "issue_comment" }],
 ])("is %p for a trust %s", (expected, _title, changes) => {
   expect(isTrusted(workflow, trust(changes))).toBe(expected);
+  // The key of a digest names the repository.
+  if (!("repository_id" in changes)) expect(isTrusted(workflow, trustDigest(trust(changes)))).toBe(expected);
 });
 
 test.each(["repository_owner_id", "ref", "environment", "job_workflow_ref", "event_name"])(
   "a workflow without a claim matches no trust with %s",
   (field) => {
     expect(isTrusted({ repositoryId: "74" }, trust({ [field]: "65" }))).toBe(false);
+    expect(isTrusted({ repositoryId: "74" }, trustDigest(trust({ [field]: "65" })))).toBe(false);
     expect(isTrusted({ repositoryId: "74" }, trust())).toBe(true);
   },
 );
+
+test("a digest has no claims, is small whatever their length, and is not a trusted workflow to a release that does not know it", () => {
+  const long = "\u{65e5}".repeat(255);
+  const full = { repository_owner_id: "1".repeat(20), ref: long, environment: long, job_workflow_ref: long };
+  const digest = trustDigest(trust({ ...full, event_name: long, name: long }));
+  expect(Object.keys(digest).sort()).toEqual(["conditions", "digest", "id", "permissions", "project_id"]);
+  expect(JSON.stringify(digest).length).toBeLessThan(250);
+});
+
+test("a digest with a condition of a later release matches nothing", () => {
+  const digest = trustDigest(trust());
+  expect(isTrusted(workflow, digest)).toBe(true);
+  expect(isTrusted(workflow, { ...digest, conditions: ["runner" as "ref"] })).toBe(false);
+});
 
 describe("the grant", () => {
   const trusts = [

@@ -2,6 +2,7 @@ import http from "node:http";
 import { json } from "node:stream/consumers";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import { createClient } from "../../../packages/client/src/client.ts";
+import { unknownApiKey } from "../../support/api-keys.ts";
 import { listening } from "../../support/listening.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
@@ -154,7 +155,7 @@ test("a list of deliveries fails when the names of the webhooks cannot be read",
 });
 
 test("leaked keys are revoked 100 in a request", async () => {
-  const keys = Array.from({ length: COUNT }, (_, number) => `svc_${String(number).padStart(64, "0")}`);
+  const keys = Array.from({ length: COUNT }, unknownApiKey);
   const { stdout, stderr } = await svcHere(["keys", "revoke-leaked", "--json"], { env, input: keys.join("\n") });
   expect(JSON.parse(stdout)).toEqual({ received: 250 });
   expect(stderr).toMatch(/^Revoked 250 keys: /);

@@ -354,7 +354,7 @@ describe("keys", () => {
     const { data } = (await api.post("/v1/api-keys", { name: "leaked" })).body;
     const leaked = {
       env: { SVC_BASE_URL: service.baseUrl },
-      input: `export SVC_API_KEY="${data.key}" # and ${data.key}\n`,
+      input: Buffer.from(`export SVC_API_KEY="${data.key}" # and ${data.key.toUpperCase()}\n`, "utf16le").toString(),
     };
     const { code, stdout, stderr } = await svcHere(["keys", "revoke-leaked"], leaked);
     expect({ code, stdout, stderr }).toEqual({
@@ -363,7 +363,12 @@ describe("keys", () => {
       stderr: expect.stringContaining("Revoked 1 key:"),
     });
     expect((await service.as(data.key).get("/v1/projects")).status).toBe(401);
-    const nothing = await svcHere(["keys", "revoke-leaked"], { ...leaked, input: "no key" });
+    const prefixed = ["keys", "revoke-leaked", "--prefix", "acme_", "--json"];
+    process.env.IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"}]';
+    const imported = await svcHere(prefixed, { ...leaked, input: "It is acme_0123456789abcdef." });
+    delete process.env.IMPORTED_KEYS;
+    expect(imported).toMatchObject({ code: 0, stdout: '{"received":1}\n' });
+    const nothing = await svcHere(["keys", "revoke-leaked"], { ...leaked, input: `no key: svc_${"0".repeat(64)}` });
     expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining("Found no API key") });
   });
 });

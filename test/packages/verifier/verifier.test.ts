@@ -127,16 +127,82 @@ describe("a result", () => {
     expect(await verifier.verify(key, elsewhere)).toEqual(rejected("not_found"));
   });
 
-  test("that is not valid is asked for each time, so that a new membership is in force at once", async () => {
+  test("without a membership is asked for each time, so that a new membership is in force at once", async () => {
     const { key, userId } = await givenKey();
     const projectId = randomUUID();
     const { verifier, cached } = givenVerifier();
     await cached(key);
-    for (const token of [unknownApiKey(), "hello"])
-      expect(await verifier.verify(token)).toMatchObject({ valid: false });
     expect(await verifier.verify(key, { projectId })).toEqual(rejected("not_found"));
     await service.project(userId, { projectId });
     expect(await verifier.verify(key, { projectId })).toMatchObject({ valid: true });
+  });
+
+  const key = unknownApiKey();
+  const impossible: [string, unknown][] = [
+    ["an empty text", ""],
+    ["a token with spaces around it", ` ${key} `],
+    ["a token with a line break", `${key}\n`],
+    ["a scheme before a token", `Bearer ${key}`],
+    ["a token that is not ASCII", `${key}\u00e9`],
+    ["a key with a wrong checksum", key.replace(/.$/, (last) => (last === "0" ? "1" : "0"))],
+    ["a key that is too short", key.slice(0, -1)],
+    ["a key that is too long", `${key}0`],
+    ["a key in upper case", `svc_${key.slice(4).toUpperCase()}`],
+    ["the prefix alone", "svc_"],
+    ["the prefix of a key of an earlier service after ours", "svc_acme_0123456789"],
+    ["a number", 5],
+    ["null", null],
+    ["nothing", undefined],
+    ["a JWT of 8,193 characters", "a.b.".padEnd(8_193, "c")],
+    ["a key of 100 KB", `svc_${"0".repeat(100_000)}`],
+  ];
+
+  test.each(impossible)("of %s is that of the service, without a call", async (_title, token) => {
+    const { results } = await call<{ results: object[] }>("credentials/verify", { credentials: [{ token }] });
+    const { verifier, link } = givenVerifier();
+    expect([await verifier.verify(token as string)]).toEqual(results);
+    expect(link).toMatchObject({ verifications: 0, begun: 0 });
+  });
+
+  test("of a key of an earlier service, a partner key and a JWT is asked for, whatever they look like", async () => {
+    const { verifier, verificationsOf } = givenVerifier();
+    const tokens = ["acme_1", `svcp_${"0".repeat(64)}`, "svc-1", "svc", "SVC_1", "a.b.".padEnd(8_192, "c")];
+    for (const token of tokens) expect(await verificationsOf(() => verifier.verify(token))).toBe(1);
+  });
+
+  test("that rejects a credential is shared for a second, and asked for again after it", async () => {
+    const { verifier, link, verificationsOf } = givenVerifier({ maxStaleSeconds: 5_000 });
+    const clock = fakeDate();
+    for (const code of ["invalid_api_key", "api_key_expired", "invalid_token", "token_expired"]) {
+      link.verify = async () => payload({ results: [rejected(code)] });
+      const again = () => Promise.all(Array.from({ length: 50 }, () => verifier.verify(code)));
+      expect(await verificationsOf(again)).toBe(1);
+      expect(await verificationsOf(again)).toBe(0);
+      expect(await verificationsOf(() => verifier.verify(code, { permission: "webhooks:read" }))).toBe(1);
+      link.verify = async () => payload({ results: [{ valid: true, user_id: "alice", expires_at: null }] });
+      clock.advance(1);
+      expect(await verifier.verify(code)).toMatchObject({ valid: true });
+    }
+    for (const code of ["not_found", "forbidden", "malformed"]) {
+      link.verify = async () => payload({ results: [rejected(code)] });
+      for (let count = 0; count < 3; count++) expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
+    }
+  });
+
+  test("that rejects a credential is kept for the last thousand credentials, and not after an outage or a close", async () => {
+    const { verifier, link, verificationsOf } = givenVerifier();
+    fakeDate();
+    link.verify = async () => payload({ results: [rejected("invalid_token")] });
+    for (let count = 0; count <= 1_000; count++) await verifier.verify(`token-${count}`);
+    expect(await verificationsOf(() => verifier.verify("token-1"))).toBe(0);
+    expect(await verificationsOf(() => verifier.verify("token-0"))).toBe(1);
+    link.verify = outage;
+    for (let count = 0; count < 2; count++)
+      await expect(verifier.verify("down")).rejects.toThrow(VerificationUnavailableError);
+    expect(link.verifications).toBe(1_001 + 1 + 2);
+    link.verify = async () => payload({ results: [rejected("invalid_token")] });
+    verifier.close();
+    expect(await verificationsOf(() => verifier.verify("token-0"))).toBe(1);
   });
 
   test("of a workflow is cached for a project only, and dropped when the project no longer trusts it", async () => {
