@@ -35,9 +35,9 @@ const requestWith = (credential: string) =>
 
 /** Returns the user id. @throws Error when the authorizer rejects the request */
 async function authorize(request: APIGatewayRequestAuthorizerEvent): Promise<string> {
-  const { policyDocument, principalId } = await handler(request);
-  if (policyDocument.Statement[0]?.Effect !== "Allow") throw new Error("The authorizer rejected the request");
-  return principalId;
+  const result = await handler(request);
+  if (result?.policyDocument.Statement[0]?.Effect !== "Allow") throw new Error("The authorizer rejected the request");
+  return result.principalId;
 }
 
 /** For a token, returns a function that verifies it and returns the user id or throws. */

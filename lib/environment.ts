@@ -33,7 +33,10 @@ export function environmentFor(
   const variables: Variables = {
     STAGE: stage.name,
     ...locationsOf(uses, data),
-    ...(settings.includes("credentials") && settingsOf(stage, "jwt", "jwks")),
+    ...(settings.includes("credentials") && {
+      ...settingsOf(stage, "jwt", "jwks"),
+      KEEPS_DATA: stage.keepsData ? "true" : undefined,
+    }),
     ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
     ...(settings.includes("permissions") && { PERMISSIONS: json(stage.permissions) }),
     ...(settings.includes("importedKeys") && { IMPORTED_KEYS: json(stage.importedKeys) }),
@@ -46,6 +49,10 @@ export function environmentFor(
   rejectTooLong(set, file, stage);
   return Object.fromEntries(set);
 }
+
+/** The text of an option: a list has commas, and a map of claims is JSON. */
+const textOf = (value: unknown): string =>
+  Object(value) !== value || Array.isArray(value) ? String(value) : JSON.stringify(value);
 
 const json = (value: object | undefined): string | undefined => value && JSON.stringify(value);
 
@@ -86,7 +93,7 @@ function locationsOf(uses: Grants, { tables, queues, topics }: StageResources): 
 function settingsOf(stage: Stage, ...groups: SettingGroup[]): Variables {
   const options: Variables = Object.fromEntries(
     groups.flatMap((group) =>
-      Object.entries(stage[group] ?? {}).map(([part, value]) => [`${group}.${part}`, value?.toString()]),
+      Object.entries(stage[group] ?? {}).map(([part, value]) => [`${group}.${part}`, textOf(value)]),
     ),
   );
   const rows = Object.entries<SettingRow>(settingRows);

@@ -7,6 +7,7 @@ import { statementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
+import { EXAMPLE_ISSUER } from "./stages.ts";
 import type { Workers } from "./workers.ts";
 
 /**
@@ -16,7 +17,11 @@ import type { Workers } from "./workers.ts";
  */
 export function createJwtSecret(scope: Construct, stage: Stage, key?: KmsKey): ISecret {
   const { jwt } = stage;
-  warnWithoutRequiredClaims(scope, stage);
+  if (jwt?.issuer === EXAMPLE_ISSUER)
+    Annotations.of(scope).addWarningV2(
+      "jwt-example-issuer",
+      "No one can sign in: jwt.issuer is an example. Set jwt.issuer and jwt.audience in lib/stages.ts to the iss and aud of the identity provider's tokens.",
+    );
   if (jwt?.secretArn !== undefined) return existingSecret(scope, jwt.secretArn, jwt.secretKmsKeyArn);
   return new Secret(scope, "JwtSecret", {
     description:
@@ -34,16 +39,6 @@ function existingSecret(scope: Construct, secretCompleteArn: string, keyArn: str
     secretCompleteArn,
     ...(encryptionKey && { encryptionKey }),
   });
-}
-
-/** Warns at synthesis when a stage that keeps data accepts tokens that the provider signed for another purpose. */
-function warnWithoutRequiredClaims(scope: Construct, { jwt, keepsData }: Stage): void {
-  const missing = (["issuer", "audience"] as const).filter((option) => jwt?.[option] === undefined);
-  if (!keepsData || missing.length === 0) return;
-  Annotations.of(scope).addWarningV2(
-    "jwt-without-required-claims",
-    `Every token signed with the JWT secret is accepted as a sign-in, also one that was issued for another application or environment. Set ${missing.map((option) => `jwt.${option}`).join(" and ")} in lib/stages.ts.`,
-  );
 }
 
 /** Lets the functions that use the secret read it, and sets its ARN in their environment. */

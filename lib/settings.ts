@@ -73,6 +73,12 @@ export const settingRows = {
   },
   JWT_ISSUER: { option: "jwt.issuer", fallback: "not checked", about: "required `iss` of an HS256 token" },
   JWT_AUDIENCE: { option: "jwt.audience", fallback: "not checked", about: "required `aud` of an HS256 token" },
+  JWT_REQUIRED_CLAIMS: {
+    option: "jwt.requiredClaims",
+    fallback: "none",
+    about: "claims that a sign-in token must have, with their accepted values, as JSON",
+    more: 'Such as `{"email_verified":true,"role":["member","owner"]}`. See "Who may sign in" below',
+  },
   JWT_MAX_LIFETIME_SECONDS: { option: "jwt.maxLifetimeSeconds", fallback: "3600", about: "longest lifetime of a JWT" },
   JWT_CLOCK_SKEW_SECONDS: { fallback: "60", about: "tolerated difference of the identity provider's clock" },
   JWT_REQUIRES_ISSUED_AT: {
@@ -97,7 +103,7 @@ export const settingRows = {
   },
   JWKS_SHARES_USERS: {
     option: "jwks.sharesUsers",
-    fallback: "false",
+    fallback: "required, unless JWT_ISSUER is another issuer",
     about: "`true`: a `sub` of this issuer is the same user as the same `sub` of an HS256 token",
     more: 'See "Users of two providers" below',
   },

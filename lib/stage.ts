@@ -8,6 +8,13 @@ import {
   legacySignatureHeaderRule,
 } from "../functions/manifest/legacy-signature-header.ts";
 import { platformPermissionList } from "../functions/manifest/permissions.ts";
+import {
+  isRequiredClaims,
+  issuerIdentity,
+  missingSignInSettings,
+  type RequiredClaims,
+  requiredClaimsRule,
+} from "../functions/manifest/sign-in-rules.ts";
 
 /*
  * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
@@ -108,14 +115,16 @@ const stageSchema = z.strictObject({
       secretArn: secretArn.optional(),
       /** KMS key that encrypts the secret; absent = the AWS managed key. */
       secretKmsKeyArn: keyArn.optional(),
-      /** Required `iss`; absent = not checked. */
+      /** Required `iss`; absent = not checked, which `keepsData` does not allow. */
       issuer: z.string().min(1).optional(),
-      /** Required `aud`; absent = not checked. */
+      /** Required `aud`; absent = not checked, which `keepsData` does not allow. */
       audience: z.string().min(1).optional(),
       /** Maximum lifetime of a token; absent = 3,600. */
       maxLifetimeSeconds: positive.optional(),
       /** Rejects tokens without `iat`, whose age is unknown; absent = accepts them. */
       requiresIssuedAt: z.boolean().optional(),
+      /** Claims that a token must have, of either provider, each with its accepted value or values; absent = none. */
+      requiredClaims: z.custom<RequiredClaims>(isRequiredClaims, requiredClaimsRule).optional(),
     })
     .optional(),
   /** A second issuer, whose JWTs are verified with its public keys; absent = none. */
@@ -127,9 +136,9 @@ const stageSchema = z.strictObject({
       /** Required `aud`: the issuer signs tokens for other applications with the same keys. */
       audience: z.string("is required: tokens for other applications of the issuer would be accepted").min(1),
       /**
-       * Whether a `sub` of this issuer is the same user as the same `sub` of the provider with the shared secret;
-       * absent = another user, with the id `<issuer>#<sub>`. A change gives all users of this issuer other ids: they
-       * lose their keys and memberships.
+       * Whether a `sub` of this issuer is the same user as the same `sub` of the provider with the shared secret; false =
+       * another user, with the id `<issuer>#<sub>`. Absent = false, and allowed only if `jwt.issuer` is another issuer. A
+       * change gives all users of this issuer other ids: they lose their keys and memberships.
        */
       sharesUsers: z.boolean().optional(),
     })
@@ -275,9 +284,15 @@ const consistentStage = stageSchema
   // The issuer in a token decides whether it is one of a user or of a workflow.
   .refine(
     ({ jwt, jwks, workflowIssuers = [] }) =>
-      workflowIssuers.map(issuerUrlOf).every((url) => url !== jwt?.issuer && url !== jwks?.issuer),
+      [jwt?.issuer, jwks?.issuer].every(
+        (issuer) => !workflowIssuers.map(issuerUrlOf).map(issuerIdentity).includes(issuerIdentity(issuer)),
+      ),
     { path: ["workflowIssuers"], error: "must not contain the issuer of users (jwt.issuer, jwks.issuer)" },
   )
+  .superRefine((stage, context) => {
+    for (const { option, rule } of missingSignInSettings(stage))
+      context.addIssue({ code: "custom", path: option.split("."), message: rule });
+  })
   .refine(
     ({ importedKeys = [], importedKeysPepper }) =>
       importedKeys.some(({ hash }) => hash === "hmac-sha256") === (importedKeysPepper !== undefined),

@@ -1,6 +1,9 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { type Stage, validateStage } from "./stage.ts";
 
+/** The issuer of a stage that is not configured yet. It is no provider's. */
+export const EXAMPLE_ISSUER = "https://id.example.com/";
+
 /** The stages that can be deployed. The options and their defaults are documented in stage.ts. */
 export const stages: readonly Stage[] = [
   {
@@ -14,6 +17,8 @@ export const stages: readonly Stage[] = [
   {
     name: "prod",
     keepsData: true,
+    // Replace both with those of the identity provider's tokens: no one can sign in with the example.
+    jwt: { issuer: EXAMPLE_ISSUER, audience: "https://api.example.com" },
     bootstrapQualifier: "hooksprod",
     logRetention: RetentionDays.THREE_MONTHS,
     throttle: { requestsPerSecond: 1_000, burst: 2_000 },

@@ -43,11 +43,6 @@ const stubs: Stub[] = [
     replacement: () => "export class Sha256Js {}",
   },
   {
-    // 2: tokens of Cognito user pools. The package exports them beside the verifier that is used.
-    module: "aws-jwt-verify/dist/esm/cognito-verifier.js",
-    replacement: () => "export class CognitoJwtVerifier {}",
-  },
-  {
     // 28: version comparison. jsonwebtoken checks that this Node is newer than 6.12, 15.7 and 16.9.
     module: "semver/index.js",
     replacement: () => "exports.satisfies = () => true;",

@@ -17,6 +17,8 @@ import { dirname, join } from "node:path";
 import { platformPermissions } from "../../functions/access/platform-permissions.ts";
 import { importedKeyKinds } from "../../functions/api-keys/imported-keys.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
+import { publicKeyIssuer, requiredClaims } from "../../functions/auth/verify-jwt.ts";
+import { issuerIdentity } from "../../functions/manifest/sign-in-rules.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
 import { legacySignatureHeader } from "../../functions/receivers/legacy-signature-header.ts";
@@ -96,6 +98,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.jwtMaxLifetimeSeconds();
   functionSettings.jwtClockSkewSeconds();
   functionSettings.jwtRequiresIssuedAt();
+  requiredClaims();
   checkJwks();
   checkWorkflowIssuers();
   platformPermissions();
@@ -111,14 +114,14 @@ export function allowsLocalReceivers(allowedCidrs: string[]): boolean {
 }
 
 function checkJwks(): void {
-  if (functionSettings.jwks() !== undefined || !process.env.JWKS_URI) return;
+  if (publicKeyIssuer() !== undefined || !process.env.JWKS_URI) return;
   throw new SettingError("JWKS_URI has no effect without JWKS_ISSUER. Set JWKS_ISSUER to the issuer of the tokens.");
 }
 
 /** The issuer in a token decides whether it is one of a user or of a workflow. */
 function checkWorkflowIssuers(): void {
-  const ofUsers = [functionSettings.jwks()?.issuer, functionSettings.jwtIssuer()];
-  const shared = workflowIssuers().find(({ issuer }) => ofUsers.includes(issuer));
+  const ofUsers = [functionSettings.jwks()?.issuer, functionSettings.jwtIssuer()].map(issuerIdentity);
+  const shared = workflowIssuers().find(({ issuer }) => ofUsers.includes(issuerIdentity(issuer)));
   if (shared === undefined) return;
   throw new SettingError(
     `OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name ${shared.issuer}. Tokens of one issuer are for users or for workflows.`,

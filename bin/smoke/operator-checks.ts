@@ -3,12 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { GetStageCommand, type PatchOperation, type Stage, UpdateStageCommand } from "@aws-sdk/client-api-gateway";
 import { GetQueryResultsCommand, StartQueryCommand } from "@aws-sdk/client-cloudwatch-logs";
-import {
-  GetAliasCommand,
-  GetEventSourceMappingCommand,
-  GetFunctionConfigurationCommand,
-  paginateListVersionsByFunction,
-} from "@aws-sdk/client-lambda";
+import { GetAliasCommand, GetEventSourceMappingCommand, paginateListVersionsByFunction } from "@aws-sdk/client-lambda";
 import { GetServiceQuotaCommand } from "@aws-sdk/client-service-quotas";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { assert, expectError } from "./assertions.ts";
@@ -52,26 +47,6 @@ export const access: CheckGroup = {
         );
         context.account = { stack, alarms };
         return `${count(stack.resources.length, "resource")}, ${count(alarms.length, "alarm")}`;
-      },
-    },
-    {
-      claim: "a stage that keeps data requires the issuer and the audience of sign-in tokens",
-      sections: ["Rotate the JWT secret"],
-      async run(context) {
-        const { stack } = requireAccount(context);
-        if (!stack.isProtected) return "not required: the stage keeps no data";
-        const FunctionName = nameOf(stack, "AWS::Lambda::Function", "WorkersAuthAuthorizerFunction");
-        const { Environment } = await lambda.send(new GetFunctionConfigurationCommand({ FunctionName }));
-        const { JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = Environment?.Variables ?? {};
-        const options = { issuer, audience };
-        const missing = Object.entries(options).flatMap(([option, value]) =>
-          value === undefined ? [`jwt.${option}`] : [],
-        );
-        assert(
-          missing.length === 0,
-          `${missing.join(" and ")} is not set in lib/stages.ts: a token that the provider signed for another application is a sign-in`,
-        );
-        return undefined;
       },
     },
   ],

@@ -12,17 +12,23 @@ import { identify } from "./identify.ts";
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
  * invalid credential it returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to
  * a 401. It throws only for an internal error, such as an outage, which API Gateway converts to a 503: alarms count what it
- * throws. While the keys of an issuer cannot be fetched and none are cached, a token of it is such an error.
+ * throws. While the keys of an issuer cannot be fetched and none are cached, a token of it is such an error. With a key that is not
+ * cached it may also be the invention of a stranger, so that is no error of this function: it returns null. For a result without a
+ * policy, API Gateway sends the response AUTHORIZER_CONFIGURATION_ERROR, a 503 with Retry-After.
  */
-export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
+export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult | null> {
   return log.scope({ request_id: event.requestContext.requestId }, () => authorize(event));
 }
 
-async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
+async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult | null> {
   try {
     return allow(event, await identifyCaller(event, new Date()));
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return deny(event, error);
+    if (error instanceof ApiError && error.code === "service_unavailable") {
+      log.warn("credential not decided", { reason: error.code, detail: error.message });
+      return null;
+    }
     log.error("credential could not be checked", error);
     throw error;
   }
@@ -48,7 +54,8 @@ const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
 /** Logs the reason of the rejection. Accepted callers are in the access log of API Gateway. */
 function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {
   const version = settings.functionVersion();
-  log.info("credential rejected", { reason: code, version }, { rejectedCredentials: 1 });
+  const detail = code === "invalid_token" ? message : undefined;
+  log.info("credential rejected", { reason: code, detail, version }, { rejectedCredentials: 1 });
   return policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
 }
 

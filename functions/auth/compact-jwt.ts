@@ -7,10 +7,19 @@ const MAX_TOKEN_BYTES = 8 * 1024;
 const JWT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /**
- * Returns the algorithm that a token names.
- * @throws ApiError `invalid_token` for text that is not a JWT, and for a JWT with a critical header
+ * The types (`typ`) of tokens that sign in, in lower case and without `application/`; absent is accepted too. A provider signs other
+ * tokens with the same keys: logout tokens, security events, proofs of possession. RFC 7519 section 5.1 (JWT), RFC 9068 section 2.1
+ * (at+jwt), RFC 7515 section 4.1.9 (JOSE), RFC 8725 section 3.11. Which provider uses which: docs/configuration.md.
  */
-export function readHeader(token: string): { alg: string } {
+const SIGN_IN_TYPES = ["jwt", "at+jwt", "id_token+jwt", "jose"];
+/** What an error may name of a type: gateway responses insert the message without JSON escaping. */
+const PRINTABLE_TYPE = /^[\w.+/-]{1,40}$/;
+
+/**
+ * Returns the algorithm and the key id that a token names.
+ * @throws ApiError `invalid_token` for text that is not a JWT, for a JWT with a critical header, and for one of another type
+ */
+export function readHeader(token: string): { alg: string; kid: unknown } {
   const malformed = () => invalidToken("The token is neither an API key nor a well-formed JWT.");
   const parts = token.length <= MAX_TOKEN_BYTES && JWT.exec(token);
   if (!parts) throw malformed();
@@ -20,7 +29,12 @@ export function readHeader(token: string): { alg: string } {
   if (typeof fields?.alg !== "string") throw malformed();
   // RFC 7515, section 4.1.11: reject a token with an unsupported critical extension. No extension is supported.
   if ("crit" in fields) throw invalidToken("The JWT has a critical header that is not supported.");
-  return { alg: fields.alg };
+  const { alg, kid, typ = "JWT" } = fields;
+  if (typeof typ !== "string" || !SIGN_IN_TYPES.includes(typ.toLowerCase().replace(/^application\//, ""))) {
+    const named = typeof typ === "string" && PRINTABLE_TYPE.test(typ) ? typ : "unknown";
+    throw invalidToken(`The JWT has the type ${named}, which does not sign in.`);
+  }
+  return { alg, kid };
 }
 
 /**

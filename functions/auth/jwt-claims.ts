@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { reservedUserIds } from "../access/identity.ts";
+import type { RequiredClaims } from "../manifest/sign-in-rules.ts";
 import { ApiError } from "../platform/errors.ts";
 import { userId } from "../schema/input.ts";
 
@@ -21,7 +22,27 @@ export interface ClaimRules {
   clockSkewSeconds: number;
   /** Whether a token without `iat` is rejected. Its age is unknown: it may have been valid for longer. */
   requiresIssuedAt: boolean;
+  /** Claims that a sign-in token must have, each with its accepted value or values. */
+  requiredClaims?: RequiredValues;
 }
+
+type RequiredValues = [claim: string, accepted: RequiredClaims[string]][];
+
+/**
+ * Values of claims with which a token does not sign in, unless the stage requires the claim itself: those of anonymous visitors and
+ * of services, whose API keys would never expire, and of tokens for another purpose that are signed with the same key.
+ * Supabase: https://supabase.com/docs/guides/auth/jwt-fields. Firebase: https://firebase.google.com/docs/rules/rules-and-auth.
+ * Keycloak names the kind in `typ`, Cognito in `token_use`, libraries that sign refresh tokens with HS256 in `token_type` or `type`.
+ */
+const rejectedClaims: Record<string, string[]> = {
+  is_anonymous: ["true"],
+  role: ["anon", "service_role"],
+  "firebase.sign_in_provider": ["anonymous"],
+  typ: ["Refresh", "Offline", "Logout"],
+  token_use: ["refresh"],
+  token_type: ["refresh", "refresh_token"],
+  type: ["refresh"],
+};
 
 export const invalidToken = (message: string, options?: ErrorOptions) =>
   new ApiError("invalid_token", message, options);
@@ -37,6 +58,7 @@ export const tokenExpired = (advice = "Sign in again.") =>
  */
 export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
   const { sub, ...times } = parseClaims(signInClaims, payload);
+  requireValues(Object(payload), rules.requiredClaims);
   const isReserved = Object.values(reservedUserIds).some((prefix) => sub.startsWith(prefix));
   if (isReserved) throw invalidClaim("sub");
   requireValidTimes(times, now, rules);
@@ -47,14 +69,41 @@ export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules
  * Checks the times in the claims of a token with a valid signature.
  * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
  */
-export const checkTimes = (payload: unknown, now: Date, rules: ClaimRules): void =>
-  requireValidTimes(parseClaims(timeClaims, payload), now, rules);
+export function checkTimes(payload: unknown, now: Date, rules: ClaimRules): void {
+  const times = parseClaims(timeClaims, payload);
+  requireValues(Object(payload));
+  requireValidTimes(times, now, rules);
+}
 
 function parseClaims<Schema extends z.ZodMiniType>(schema: Schema, payload: unknown): z.output<Schema> {
   const parsed = z.safeParse(schema, payload);
   if (parsed.success) return parsed.data;
   const claim = parsed.error.issues[0]?.path[0];
   throw claim === undefined ? invalidToken("The JWT has no claims.") : invalidClaim(String(claim));
+}
+
+/**
+ * Rejects a token of another kind, and one without a required claim. Logout tokens and security events have the claim `events`:
+ * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken, RFC 8417 section 2.2.
+ */
+function requireValues(claims: object, required: RequiredValues = []): void {
+  const rejected = Object.entries(rejectedClaims).filter(([name]) => !required.some(([other]) => other === name));
+  const [claim] =
+    required.find(([name, accepted]) => !hasValue(claims, name, [accepted].flat().map(String))) ??
+    rejected.find(([name, values]) => hasValue(claims, name, values)) ??
+    Object.keys(claims).filter((name) => name === "events");
+  if (claim !== undefined) throw invalidToken(`The JWT does not sign in: see its claim ${claim}.`);
+}
+
+/**
+ * Returns whether a claim has one of the values, or is a list with one of them. A name with dots may be that of a claim in another
+ * one. Some providers send `true` as text.
+ */
+function hasValue(claims: object, name: string, values: string[]): boolean {
+  const own = (from: unknown, key: string): unknown =>
+    Object.hasOwn(Object(from), key) ? Object(from)[key] : undefined;
+  const claim = own(claims, name) ?? name.split(".").reduce(own, claims);
+  return [claim].flat().some((value) => /string|number|boolean/.test(typeof value) && values.includes(String(value)));
 }
 
 function requireValidTimes({ exp, iat, nbf }: z.output<typeof timeClaims>, now: Date, rules: ClaimRules): void {

@@ -1,5 +1,7 @@
+import { isRequiredClaims, missingSignInSettings, requiredClaimsRule } from "../manifest/sign-in-rules.ts";
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
+import { jsonListSetting } from "../schema/json-setting.ts";
 import { readHeader } from "./compact-jwt.ts";
 import { jwtLibrary, verifyHs256 } from "./hs256.ts";
 import type { Jwks } from "./jwks.ts";
@@ -12,11 +14,11 @@ import { jwtKeys, refreshJwtKeys } from "./jwt-secret.ts";
  * The configuration defines the keys, and each kind of key accepts only its own algorithms. A token selects one of
  * them. It cannot provide a key or another algorithm (RFC 8725, section 3.1).
  * @throws ApiError `invalid_token` or `token_expired`
- * @throws SettingError when no key is configured; or the error of a failed fetch when the keys are unavailable
+ * @throws SettingError when no key is configured, or a setting is not valid; or the error of a failed fetch when the keys are unavailable
  */
 export async function verifyJwt(token: string, now: Date): Promise<string> {
   const { alg } = readHeader(token);
-  const jwks = settings.jwks();
+  const jwks = publicKeyIssuer();
   let payload: unknown;
   if (alg === "HS256") payload = await verifyWithSharedSecret(token, now);
   else if (jwks !== undefined && JWKS_ALGORITHMS.includes(alg)) payload = await verifyWithPublicKeys(jwks, token, now);
@@ -26,11 +28,35 @@ export async function verifyJwt(token: string, now: Date): Promise<string> {
   return alg === "HS256" ? userIdOfProvider(subject, jwks.issuer) : userIdOfIssuer(subject, jwks.issuer);
 }
 
-/** The rules for the times of all tokens, of users and of workflows. */
+/**
+ * Returns the issuer of users with public keys; undefined = none.
+ * @throws SettingError when a setting of sign-in tokens is missing, whatever keys verify the token
+ */
+export function publicKeyIssuer(): ReturnType<typeof settings.jwks> {
+  const jwks = settings.jwks();
+  const jwt = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
+  const [missing] = missingSignInSettings({ keepsData: settings.keepsData(), jwt, jwks });
+  if (missing) throw new SettingError(`${missing.variable} ${missing.rule}.`);
+  return jwks;
+}
+
+/** Returns the claims that a sign-in token must have in this stage, each with its accepted value or values. */
+export const requiredClaims = jsonListSetting(
+  "JWT_REQUIRED_CLAIMS",
+  settings.jwtRequiredClaims,
+  '{"email_verified":true}',
+  (value) => {
+    if (isRequiredClaims(value)) return Object.entries(value);
+    throw new SettingError(`It ${requiredClaimsRule}.`);
+  },
+);
+
+/** The rules for the claims of tokens: those for times also for the tokens of workflows. */
 export const claimRules = (): ClaimRules => ({
   maxLifetimeSeconds: settings.jwtMaxLifetimeSeconds(),
   clockSkewSeconds: settings.jwtClockSkewSeconds(),
   requiresIssuedAt: settings.jwtRequiresIssuedAt(),
+  requiredClaims: requiredClaims(),
 });
 
 /** Signature algorithms that are accepted from an issuer with public keys. */

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { issuerIdentity } from "./sign-in-rules.ts";
 
 /**
  * A CI system that issues a token for each job. Data only.
@@ -77,7 +78,10 @@ export function workflowIssuerList<KeysField extends string>(keysField: KeysFiel
     .check(
       z.refine((list) => list.length >= 1 && list.length <= MAX_ISSUERS, `must have 1 to ${MAX_ISSUERS} entries`),
       z.refine((list) => areDifferent((list as IssuerEntry[]).map(({ name }) => name)), "must have different names"),
-      z.refine((list) => areDifferent((list as IssuerEntry[]).map(issuerUrlOf)), "must have different issuers"),
+      z.refine(
+        (list) => areDifferent((list as IssuerEntry[]).map(issuerUrlOf).map(issuerIdentity)),
+        "must have different issuers",
+      ),
     );
 }
 

@@ -48,11 +48,14 @@ function seconds(name: string, fallback: number): number {
 }
 
 /** @throws SettingError when the text is neither true nor false */
-function flag(name: string): boolean {
-  const text = optional(name) ?? "false";
+function optionalFlag(name: string): boolean | undefined {
+  const text = optional(name);
+  if (text === undefined) return undefined;
   if (text !== "true" && text !== "false") throw new SettingError(`${name} must be true or false, not "${text}"`);
   return text === "true";
 }
+
+const flag = (name: string): boolean => optionalFlag(name) ?? false;
 
 export const tableName = (table: TableKey): string => required(tables[table].env);
 export const queueUrl = (queue: QueueKey): string => required(queues[queue].env);
@@ -110,12 +113,16 @@ export const settings = {
   jwtClockSkewSeconds: () => seconds("JWT_CLOCK_SKEW_SECONDS", DEFAULT_JWT_CLOCK_SKEW_SECONDS),
   /** Whether a JWT without the claim `iat` is rejected. */
   jwtRequiresIssuedAt: () => flag("JWT_REQUIRES_ISSUED_AT"),
+  /** Whether the stage keeps its data. */
+  keepsData: () => flag("KEEPS_DATA"),
+  /** The claims that a sign-in token must have, as JSON (auth/verify-jwt.ts); undefined = none. */
+  jwtRequiredClaims: () => optional("JWT_REQUIRED_CLAIMS"),
   /**
    * The issuer whose public keys verify tokens; undefined = not configured. `sharesUsers`: whether its subjects are the
    * same users as those of HS256 tokens.
    * @throws SettingError when the address of the keys is not an https URL, or the audience is not set
    */
-  jwks(): { issuer: string; uri: string; audience: string; sharesUsers: boolean } | undefined {
+  jwks(): { issuer: string; uri: string; audience: string; sharesUsers: boolean | undefined } | undefined {
     const issuer = optional("JWKS_ISSUER");
     if (issuer === undefined) return undefined;
     const uri = optional("JWKS_URI") ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
@@ -128,7 +135,7 @@ export const settings = {
         "JWKS_AUDIENCE is not set. Set it to the audience (aud) of the tokens for this API: without it, tokens that the issuer signs for any other application would be accepted.",
       );
     }
-    return { issuer, uri, audience, sharesUsers: flag("JWKS_SHARES_USERS") };
+    return { issuer, uri, audience, sharesUsers: optionalFlag("JWKS_SHARES_USERS") };
   },
   /** The signature header of an earlier service, as JSON (receivers/legacy-signature-header.ts); undefined = none. */
   legacySignatureHeader: () => optional("LEGACY_SIGNATURE_HEADER"),

@@ -16,10 +16,12 @@ const credentialSettings = {
   JWT_AUDIENCE: "platform",
   JWT_MAX_LIFETIME_SECONDS: "1800",
   JWT_REQUIRES_ISSUED_AT: "true",
+  JWT_REQUIRED_CLAIMS: '{"email_verified":true,"role":["member","owner"]}',
   JWKS_ISSUER: "https://sso.example.com/",
   JWKS_URI: "https://sso.example.com/keys",
   JWKS_AUDIENCE: "platform",
   JWKS_SHARES_USERS: "true",
+  KEEPS_DATA: "true",
 };
 const deliverySettings = { RETRY_SCHEDULE: "1,60,3600", DISABLE_AFTER_SECONDS: "86400" };
 const workflowSettings = {

@@ -18,6 +18,7 @@ export const everyOption = {
     audience: "platform",
     maxLifetimeSeconds: 1_800,
     requiresIssuedAt: true,
+    requiredClaims: { email_verified: true, role: ["member", "owner"] },
   },
   jwks: {
     issuer: "https://sso.example.com/",

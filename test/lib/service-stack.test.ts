@@ -151,11 +151,9 @@ describe("the JWT secret", () => {
   });
 });
 
-test("a stage that keeps data causes warnings without an alarm email, and without a required issuer and audience", () => {
+test("a stage causes warnings with the example of an issuer, and without an alarm email if it keeps data", () => {
   expect(prod.synthesis.warnings).toEqual([
-    expect.stringMatching(
-      /^Every token signed with the JWT secret is accepted .* Set jwt\.issuer and jwt\.audience in/,
-    ),
+    expect.stringMatching(/^No one can sign in: jwt\.issuer is an example\. Set jwt\.issuer and jwt\.audience in/),
     expect.stringMatching(/^No one receives the alarms of this stage\. Set alarmEmail in lib\/stages\.ts/),
   ]);
   expect(every.synthesis.warnings.filter((text) => text.startsWith("No one receives"))).toEqual([]);

@@ -21,6 +21,7 @@ test("the stages have these options", () => {
     prod: {
       name: "prod",
       keepsData: true,
+      jwt: { issuer: "https://id.example.com/", audience: "https://api.example.com" },
       bootstrapQualifier: "hooksprod",
       logRetention: 90,
       throttle: { requestsPerSecond: 1_000, burst: 2_000 },
@@ -173,15 +174,17 @@ test.each<[string, unknown, string]>([
   expect(validate).toThrow(message);
 });
 
+const signIn = { issuer: "https://id.example.com", audience: "platform" };
 const throttle = { requestsPerSecond: 1, burst: 1 };
 
 test.each<[string, accepted: unknown, rejected: unknown]>([
   ["name", "a".repeat(20), "a".repeat(21)],
   ["throttle", throttle, { ...throttle, burst: 0 }],
   ["throttle", throttle, { ...throttle, requestsPerSecond: 0 }],
-  ["jwt", { maxLifetimeSeconds: 1 }, { maxLifetimeSeconds: 0 }],
-  ["jwt", { issuer: "i" }, { issuer: "" }],
-  ["jwt", { audience: "a" }, { audience: "" }],
+  ["jwt", { ...signIn, maxLifetimeSeconds: 1 }, { ...signIn, maxLifetimeSeconds: 0 }],
+  ["jwt", { ...signIn, requiredClaims: { a: [1] } }, { ...signIn, requiredClaims: { a: [] } }],
+  ["jwt", { ...signIn, issuer: "i" }, { ...signIn, issuer: "" }],
+  ["jwt", { ...signIn, audience: "a" }, { ...signIn, audience: "" }],
   ["eventPollers", 2, 1],
   ["eventPollers", 200, 201],
   ["deliveries", { retrySchedule: Array(20).fill(0) }, { retrySchedule: Array(21).fill(0) }],
@@ -201,7 +204,7 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
 });
 
 const stageWith = (keepsData: boolean, options: Partial<Stage>): Stage =>
-  validateStage({ ...stageNamed("dev"), keepsData, ...options });
+  validateStage({ ...stageNamed("dev"), keepsData, jwt: signIn, ...options });
 
 test.each<[string, boolean, Stage["firewall"], ReturnType<typeof firewallOf>]>([
   [

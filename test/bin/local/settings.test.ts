@@ -112,6 +112,8 @@ test.each<[string, string, string | RegExp]>([
   ["JWT_CLOCK_SKEW_SECONDS", "x", /^JWT_CLOCK_SKEW_SECONDS .*whole seconds/],
   ["WEBHOOK_ALLOW_CIDRS", "everything", /^WEBHOOK_ALLOW_CIDRS.*"everything"/],
   ["JWKS_URI", "https://idp.example.com/keys", /^JWKS_URI has no effect without JWKS_ISSUER\./],
+  ["JWT_REQUIRED_CLAIMS", '{"is_anonymous":null}', /^JWT_REQUIRED_CLAIMS cannot be used\. .*It must have claims/],
+  ["JWT_REQUIRED_CLAIMS", "email_verified", "JWT_REQUIRED_CLAIMS cannot be used. It is not JSON."],
   ["JWT_REQUIRES_ISSUED_AT", "yes", 'JWT_REQUIRES_ISSUED_AT must be true or false, not "yes"'],
   ["DNS_SERVERS", "dns.example.com", /^DNS_SERVERS must hold addresses such as .+, not "dns\.example\.com"\.$/],
   ["DNS_SERVERS", "127.0.0.1, 1.2.3", /^DNS_SERVERS .* not "1\.2\.3"/],
@@ -166,6 +168,7 @@ test("JWKS_URI is accepted with JWKS_ISSUER", () => {
   process.env.JWKS_ISSUER = "https://idp.example.com";
   process.env.JWKS_URI = "https://idp.example.com/keys";
   process.env.JWKS_AUDIENCE = "api";
+  process.env.JWKS_SHARES_USERS = "false";
   expect(() => setFunctionDefaults({ jwtSecret: "x".repeat(32) })).not.toThrow();
 });
 
@@ -264,8 +267,12 @@ describe("OIDC_ISSUERS", () => {
   });
 
   test.each(["JWKS_ISSUER", "JWT_ISSUER"])("with the issuer of %s stops the start", (name) => {
-    Object.assign(process.env, { [name]: "https://id.example", JWKS_AUDIENCE: "api" });
+    Object.assign(process.env, { [name]: "https://id.example", JWKS_AUDIENCE: "api", JWKS_SHARES_USERS: "true" });
     const value = JSON.stringify([{ ...ci, issuer: "https://id.example" }]);
     expect(start(value)).toThrow("OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name https://id.example.");
+    const inAnotherSpelling = JSON.stringify([{ ...ci, issuer: "https://ID.example/" }]);
+    expect(start(inAnotherSpelling)).toThrow(
+      "OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name https://ID.example/",
+    );
   });
 });

@@ -27,13 +27,13 @@ afterEach(() => {
 });
 
 async function effectFor(token: string, userAgent = "curl/8.5.0"): Promise<string | undefined> {
-  const { policyDocument } = await authorizer({
+  const result = await authorizer({
     type: "REQUEST",
     methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
     multiValueHeaders: { Authorization: [`Bearer ${token}`], "User-Agent": [userAgent] },
     requestContext: { requestId: "request-1", identity: { sourceIp: "192.0.2.1" } },
   } as unknown as APIGatewayRequestAuthorizerEvent);
-  return policyDocument.Statement[0]?.Effect;
+  return result?.policyDocument.Statement[0]?.Effect;
 }
 
 async function createKey() {

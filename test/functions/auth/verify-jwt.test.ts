@@ -22,7 +22,9 @@ const SETTINGS = [
   "JWT_ISSUER",
   "JWT_AUDIENCE",
   "JWT_REQUIRES_ISSUED_AT",
+  "JWT_REQUIRED_CLAIMS",
   "JWKS_ISSUER",
+  "KEEPS_DATA",
 ];
 beforeEach(() => {
   for (const name of SETTINGS) delete process.env[name];
@@ -164,6 +166,119 @@ test.each([
     else await expect(verified).rejects.toMatchObject({ code: "invalid_token" });
   },
 );
+
+// RFC 7519, 9068 and 7515, and docs/configuration.md for id_token+jwt. The others are in the registry of media types, or invented.
+test.each<[unknown, boolean]>([
+  [undefined, true],
+  ["JWT", true],
+  ["jwt", true],
+  ["application/jwt", true],
+  ["at+jwt", true],
+  ["AT+JWT", true],
+  ["application/at+jwt", true],
+  ["JOSE", true],
+  ["id_token+jwt", true],
+  ["logout+jwt", false],
+  ["application/logout+jwt", false],
+  ["secevent+jwt", false],
+  ["dpop+jwt", false],
+  ["oauth-authz-req+jwt", false],
+  ["token-introspection+jwt", false],
+  ["kb+jwt", false],
+  ["dc+sd-jwt", false],
+  ["entity-statement+jwt", false],
+  ["rt+jwt", false],
+  ["refresh+jwt", false],
+  ["application/okta-internal-at+jwt", false],
+  ["application/application/jwt", false],
+  [" JWT", false],
+  ["JWT;x=1", false],
+  ["x".repeat(4_000), false],
+  ['quote"', false],
+  ["", false],
+  [null, false],
+  [1, false],
+  [["JWT"], false],
+])("a token with the typ %j is accepted: %s", async (typ, isAccepted) => {
+  const verified = verifyJwt(sign(claims, { alg: "HS256", typ }), now);
+  if (isAccepted) return expect(await verified).toBe("user-1");
+  return expect(verified).rejects.toMatchObject({
+    code: "invalid_token",
+    message: expect.stringMatching(
+      /^The JWT has the type [\w.+/-]{0,40}, (?=which does not sign in)[^"\\$\p{Cc}]+\.$/u,
+    ),
+  });
+});
+
+const logout = { "http://schemas.openid.net/event/backchannel-logout": {} };
+test.each<[string, object, string]>([
+  ["the events of a logout token", { events: logout, sid: "1" }, "events"],
+  ["no events", { events: {} }, "events"],
+  ["events that are null", { events: null }, "events"],
+  ["Keycloak's type of refresh tokens", { typ: "Refresh" }, "typ"],
+  ["Keycloak's type of offline tokens", { typ: "Offline" }, "typ"],
+  ["Keycloak's type of logout tokens", { typ: "Logout" }, "typ"],
+  ["the use of a refresh token", { token_use: "refresh" }, "token_use"],
+  ["the type of a refresh token", { token_type: "refresh_token" }, "token_type"],
+  ["another name of that type", { type: "refresh" }, "type"],
+])("a token with %s is rejected with the name of the claim", async (_title, more, claim) => {
+  await expect(verifyJwt(sign({ ...claims, ...more }), now)).rejects.toMatchObject({
+    code: "invalid_token",
+    message: `The JWT does not sign in: see its claim ${claim}.`,
+  });
+});
+
+test.each<object>([{ typ: "Bearer" }, { typ: "ID" }, { token_use: "access" }, { token_use: "id" }, { typ: 1 }])(
+  "a token with the claims %j of an access or ID token is accepted",
+  async (more) => expect(await verifyJwt(sign({ ...claims, ...more }), now)).toBe("user-1"),
+);
+
+const firebase = (sign_in_provider: string) => ({ firebase: { identities: {}, sign_in_provider } });
+test.each<[string, object, required: object | undefined, isAccepted: boolean]>([
+  ["of a user of Supabase", { is_anonymous: false, role: "authenticated" }, undefined, true],
+  ["of an anonymous visitor of Supabase", { is_anonymous: true, role: "authenticated" }, undefined, false],
+  ["of an anonymous visitor, as text", { is_anonymous: "true" }, undefined, false],
+  ["of Supabase's anonymous key", { role: "anon" }, undefined, false],
+  ["of Supabase's service key", { role: "service_role" }, undefined, false],
+  ["with one role of several that does not sign in", { role: ["admin", "anon"] }, undefined, false],
+  ["of a user of Firebase", firebase("password"), undefined, true],
+  ["of an anonymous visitor of Firebase", firebase("anonymous"), undefined, false],
+  ["of an anonymous visitor that the stage requires", { is_anonymous: true }, { is_anonymous: [true, false] }, true],
+  ["without a required claim", {}, { email_verified: true }, false],
+  ["with another value", { email_verified: false }, { email_verified: true }, false],
+  ["with the value", { email_verified: true }, { email_verified: true }, true],
+  ["with the value as text, as Apple sends it", { email_verified: "true" }, { email_verified: true }, true],
+  ["with one of the values", { plan: 2 }, { plan: [1, 2] }, true],
+  ["with a list that has the value", { "cognito:groups": ["a", "staff"] }, { "cognito:groups": "staff" }, true],
+  ["with a list that does not have it", { "cognito:groups": ["a"] }, { "cognito:groups": "staff" }, false],
+  ["with a claim in a claim", firebase("google.com"), { "firebase.sign_in_provider": ["google.com"] }, true],
+  ["with another claim in a claim", firebase("password"), { "firebase.sign_in_provider": ["google.com"] }, false],
+  ["with a claim whose name is a URL", { "https://a.example/r": "x" }, { "https://a.example/r": "x" }, true],
+  ["with one claim of two", { a: "1" }, { a: "1", b: "1" }, false],
+  ["with an object as the value", { a: { toString: "x" } }, { a: "[object Object]" }, false],
+  ["with the name of an inherited property", {}, { "constructor.name": "Object" }, false],
+])(
+  "a token %s, with the claims %j where %j are required, is accepted: %s",
+  async (_title, more, required, isAccepted) => {
+    if (required) process.env.JWT_REQUIRED_CLAIMS = JSON.stringify(required);
+    const verified = verifyJwt(sign({ ...claims, ...more }), now);
+    if (isAccepted) return expect(await verified).toBe("user-1");
+    return expect(verified).rejects.toMatchObject({
+      code: "invalid_token",
+      message: expect.stringMatching(/^The JWT does not sign in: see its claim [\w.:/-]+\.$/),
+    });
+  },
+);
+
+test("where data is kept, every token is a SettingError without a required issuer and audience", async () => {
+  process.env.KEEPS_DATA = "true";
+  await expect(verifyJwt(sign(claims), now)).rejects.toMatchObject({
+    name: "SettingError",
+    message: expect.stringMatching(/^JWT_ISSUER must be set where data is kept: /),
+  });
+  Object.assign(process.env, { JWT_ISSUER: "https://idp", JWT_AUDIENCE: "api" });
+  expect(await verifyJwt(sign({ ...claims, iss: "https://idp", aud: "api" }), now)).toBe("user-1");
+});
 
 test("throws a SettingError when the secret is too short", async () => {
   process.env.JWT_SECRET = "x".repeat(31);

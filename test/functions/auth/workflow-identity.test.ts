@@ -392,7 +392,9 @@ describe("without a read, with invalid_token,", () => {
     ["the issuer of another key", ({ token }) => token({ iss: elliptic.issuer.url })],
     ["the kid of another issuer", ({ token }) => token({}, { kid: "demo-ES256" })],
     ["the issuer and kid of another key", ({ token }) => token({ iss: gitlab.issuer.url }, { kid: "demo-RS256" })],
-    ["no kid", ({ token }) => token({}, { kid: undefined })],
+    ["the type of a logout token", ({ token }) => token({}, { typ: "logout+jwt" })],
+    ["the type of a proof of possession", ({ token }) => token({}, { typ: "application/dpop+jwt" })],
+    ["the events of a security event token", ({ token }) => token({ events: {} })],
     ["a lifetime of a day", ({ token }) => token({ exp: nowSeconds() + 86_400 })],
     ["an issue in the future", ({ token }) => token({ iat: nowSeconds() + 600, exp: nowSeconds() + 900 })],
     ["a start in the future", ({ token }) => token({ nbf: nowSeconds() + 600 })],
@@ -433,8 +435,11 @@ describe("without a read, with invalid_token,", () => {
     ],
     [
       "a key of its own in the header",
-      ({ token }) =>
-        token({}, { kid: undefined, jku: `${elliptic.issuer.url}/jwks`, jwk: elliptic.issuer.jwks.keys[0] }),
+      ({ repository_id }) => {
+        const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+        const header = { alg: "RS256", jku: `${elliptic.issuer.url}/jwks`, jwk: publicKey.export({ format: "jwk" }) };
+        return jwt.sign({ iss: ci.issuer.url, aud: AUDIENCE, repository_id }, privateKey, { header, expiresIn: 300 });
+      },
     ],
   ])("a token with %s is rejected", async (_title, tokenOf) => {
     const given = await givenTrust();

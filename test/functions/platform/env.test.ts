@@ -107,7 +107,7 @@ test.each<[string, Record<string, string>, unknown]>([
   ["no issuer", { JWKS_ISSUER: "", JWKS_URI: "https://idp.example.com/keys" }, undefined],
   [
     "an issuer and an audience",
-    { JWKS_ISSUER: "https://idp.example.com", JWKS_AUDIENCE: "api" },
+    { JWKS_ISSUER: "https://idp.example.com", JWKS_AUDIENCE: "api", JWKS_SHARES_USERS: "false" },
     {
       issuer: "https://idp.example.com",
       uri: "https://idp.example.com/.well-known/jwks.json",
@@ -128,7 +128,7 @@ test.each<[string, Record<string, string>, unknown]>([
   [
     "an issuer, a URI and an audience",
     { JWKS_ISSUER: "https://idp.example.com", JWKS_URI: "https://keys.example.com/x.json", JWKS_AUDIENCE: "api" },
-    { issuer: "https://idp.example.com", uri: "https://keys.example.com/x.json", audience: "api", sharesUsers: false },
+    { issuer: "https://idp.example.com", uri: "https://keys.example.com/x.json", audience: "api" },
   ],
 ])("settings.jwks for %s", (_title, environment, expected) => {
   Object.assign(process.env, environment);
