@@ -58,11 +58,8 @@ export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number) =>
  */
 export const setOf = <Item extends z.ZodMiniType<string>>(item: Item, max: number) =>
   z.pipe(
-    z.array(item, orRequired("must be an array")).check(
-      z.refine((items) => items.length > 0, "must not be empty"),
-      z.refine((items) => items.length <= max, `must have at most ${max} entries`),
-      z.meta({ minItems: 1, maxItems: max }),
-    ),
+    // Not with `refine`: zod checks these lengths before the entries.
+    listOf(item, max).check(z.minLength(1, "must not be empty")),
     z.transform((items: z.output<Item>[]) => [...new Set(items)]),
   );
 
@@ -130,12 +127,12 @@ export const userId = z.string(orRequired("must be a string")).check(
 
 /**
  * Validates an input against a schema and returns the output of the schema.
- * @throws ApiError `validation_error` with one detail for each violated rule
+ * @throws ApiError `validation_error` with one detail for each violated rule, 20 details at most
  */
 export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown): z.output<Schema> {
   const result = z.safeParse(schema, input);
   if (result.success) return result.data;
-  throw invalidInput(result.error.issues.flatMap(toDetails));
+  throw invalidInput(reportable(result.error.issues));
 }
 
 /** Returns the error for a field whose rule a schema cannot express, because it depends on more than the input. */
@@ -146,12 +143,28 @@ function invalidInput(details: ErrorDetail[]): ApiError {
   return new ApiError("validation_error", `The input is not valid: ${summary}.`, { details });
 }
 
+const MAX_DETAILS = 20;
+/** Of all details as JSON. The message of the error repeats them, and the result of an import has those of 1,000 rows. */
+const MAX_DETAIL_BYTES = 4_000;
+
+/** A hostile body may violate rules thousands of times. The first violation is always reported. */
+function reportable(issues: z.core.$ZodIssue[]): ErrorDetail[] {
+  let bytes = 0;
+  return issues
+    .slice(0, MAX_DETAILS)
+    .map(toDetail)
+    .filter((detail, index) => {
+      bytes += Buffer.byteLength(JSON.stringify(detail));
+      return index === 0 || bytes <= MAX_DETAIL_BYTES;
+    });
+}
+
 const MAX_SHOWN_CHARACTERS = 60;
 
-function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
+function toDetail(issue: z.core.$ZodIssue): ErrorDetail {
   const path = issue.path.map(String);
-  if (issue.code !== "unrecognized_keys") return [{ path: path.join("."), message: issue.message }];
+  if (issue.code !== "unrecognized_keys") return { path: path.join("."), message: issue.message };
   // Report only the first unknown field: a hostile body may contain thousands of them, with long names.
   const [key = ""] = issue.keys;
-  return [{ path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" }];
+  return { path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" };
 }
