@@ -114,20 +114,20 @@ test("the stack imports only the manifest from the functions, and nothing from b
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
-/** The file decides what is sent, and the packages show what it decides: two copies could differ. */
-const shared = "functions/webhooks/event-filter.ts";
+/** They decide what is sent and which text is refused, and the packages show the same: two copies could differ. */
+const shared = ["functions/webhooks/event-filter.ts", "functions/schema/unseen-text.ts"];
 
-test("the file of functions that packages import has no imports", () => {
-  expect(read(shared).imports).toEqual([]);
+test.each(shared)("%s, which packages import, has no imports", (path) => {
+  expect(read(path).imports).toEqual([]);
 });
 
 const packageNames = ["client", "cli", "console", "verifier"];
 
-test("a package imports only itself, the client and the shared file", () => {
+test("a package imports only itself, the client and the shared files", () => {
   for (const name of packageNames) {
     const own = new RegExp(`^packages/(client|${name})/`);
     const isForeign = (path: string) =>
-      /^(functions|lib|bin|packages|test|bench)\//.test(path) && !own.test(path) && path !== shared;
+      /^(functions|lib|bin|packages|test|bench)\//.test(path) && !own.test(path) && !shared.includes(path);
     expect(offenders(inFolder(`packages/${name}`), isForeign)).toEqual([]);
   }
 });
@@ -215,6 +215,7 @@ const pure = [
   "receivers/receiver-address",
   "receivers/receiver-url",
   "receivers/signature",
+  "schema/unseen-text",
   "service-accounts/service-account",
   "trusted-workflows/trusted-workflow",
   "trusted-workflows/workflow-claims",

@@ -72,7 +72,10 @@ function budgetNote(request: BudgetedRequest): string {
   return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
 }
 
-const name = { description: "The label shown in lists. 1 to 100 characters, without control characters." };
+const name = {
+  description:
+    "The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed.",
+};
 
 const receiver = {
   description:

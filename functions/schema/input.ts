@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { ApiError, type ErrorDetail } from "../platform/errors.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
+import { escaped, firstUnseen, replaceUnseen } from "./unseen-text.ts";
 
 /*
  * A rule that JSON Schema cannot express, or expresses with another message, is a `refine`; `meta` has the keywords that come
@@ -17,34 +18,38 @@ export function fields<Shape extends z.core.$ZodShape>(shape: Shape) {
   return z.strictObject(shape, orRequired("must be a JSON object"));
 }
 
-// Control characters, line and paragraph separators, and the marks that reverse the direction of text around them
-// (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing), which can disguise a name.
-const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
-// Characters without a visible shape: spaces, joiners, fillers, tags.
-const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
+/** What a text has no shape without: spaces, Braille's too, and what is not seen. */
+const BLANK = /[\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const MAX_NAME_CHARACTERS = 100;
 
 /**
- * Makes a text of a client safe to show: without control characters and the like, well-formed, and not longer than a limit.
+ * Makes a text of a client safe to show: without control and invisible characters, well-formed, and not longer than a limit.
  * @param max characters (code points)
  */
 export const shownText = (text: string, max: number): string =>
-  [...text.toWellFormed().replaceAll(new RegExp(UNPRINTABLE, "gu"), "")].slice(0, max).join("");
-/** Returns whether a text is valid Unicode and has no control characters. */
-export const isPrintable = (text: string): boolean => text.isWellFormed() && !UNPRINTABLE.test(text);
+  [...replaceUnseen(text.toWellFormed(), () => "")].slice(0, max).join("");
+/** Returns whether a text is valid Unicode, and a reader sees all of it. */
+export const isPrintable = (text: string): boolean => text.isWellFormed() && firstUnseen(text) === undefined;
 
-/** Text of any length that is valid Unicode and has no control characters. */
+const isSeen = z.superRefine((text: string, context) => {
+  const unseen = firstUnseen(text);
+  if (unseen === undefined) return;
+  // Nobody could find it without its code.
+  const message = `must not contain control or invisible characters: it has ${escaped(unseen)}`;
+  context.addIssue({ code: "custom", message, continue: false });
+});
+
+/** Text of any length that is valid Unicode, and of which a reader sees all. */
 export const printableText = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
-  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+  isSeen,
 );
 
-/** A display name that a user chooses. */
-export const displayName = z.string(orRequired("must be a string")).check(
-  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
-  z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
+/** A display name that a user chooses. Spaces around it are removed. */
+export const displayName = printableText.check(
+  z.trim(),
+  z.refine((text) => text.replaceAll(BLANK, "") !== "", "must not be blank"),
   z.refine((text) => [...text].length <= MAX_NAME_CHARACTERS, `must be at most ${MAX_NAME_CHARACTERS} characters long`),
-  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
   z.meta({ minLength: 1, maxLength: MAX_NAME_CHARACTERS }),
 );
 
@@ -121,7 +126,11 @@ export const userId = z.string(orRequired("must be a string")).check(
     `must have 1 to ${MAX_USER_ID_CHARACTERS} characters`,
   ),
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
-  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+  // Not all of `isSeen`: users exist with these ids, and an id is compared, not read.
+  z.refine(
+    (text) => !/[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u.test(text),
+    "must not contain control characters",
+  ),
   z.refine((text) => !/["\\]/.test(text), 'must not contain " or \\'),
 );
 

@@ -2925,7 +2925,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
           /** @description Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, including permissions added later. */
           permissions?: (
@@ -3132,7 +3132,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
         };
       };
@@ -3598,7 +3598,7 @@ export interface operations {
         "application/json": {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name?: string;
           /** @description The events that are sent. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -3782,7 +3782,7 @@ export interface operations {
         "application/json": {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. `null` removes it. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. `null` removes it. */
           name?: string | null;
           /** @description The events that are sent. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -4810,7 +4810,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
           /**
            * @description Role of its keys in the project.
@@ -5005,7 +5005,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
           /** @description Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, including permissions added later. */
           permissions?: (
@@ -5131,7 +5131,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
         };
       };
@@ -5332,7 +5332,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. Default: none. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. Default: none. */
           name?: string;
           /** @description The CI system: `github`, `gitlab`, or another name, of those that the stage accepts. */
           issuer: string;
