@@ -296,7 +296,7 @@ export const operations: Record<OperationId, Operation> = {
     description:
       "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
       "does not send them; `recoverDeliveries` does. " +
-      `A project can change \`enabled\` ${REQUEST_BUDGET} times a minute; beyond it, returns 429 \`rate_limited\`.`,
+      `The webhooks of a project can be changed ${REQUEST_BUDGET} times a minute; beyond it, returns 429 \`rate_limited\`.`,
     fields: {
       url: receiver,
       name: { description: `${name.description} \`null\` removes it.` },

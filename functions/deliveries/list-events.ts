@@ -12,10 +12,10 @@ import { feedQuery, toRecord } from "./event-presenter.ts";
  */
 export const handler = defineEndpoint(endpoints.listEvents, {
   query: feedQuery,
-  async run({ params, query, requestUrl, now }) {
+  async run({ params, identity, query, requestUrl, now }) {
     const readPage = query.order === "oldest" ? oldestPage : newestPage;
     requireNotSuspended(await suspensions.suspensionOf(params.project_id));
-    const { items, next, follow } = await meteredReads(params.project_id, now, (reads) =>
+    const { items, next, follow } = await meteredReads({ project: params.project_id, caller: identity }, now, (reads) =>
       readPage(reads, params.project_id, query, now),
     );
     const links = [

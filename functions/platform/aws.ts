@@ -204,6 +204,26 @@ export function storedValue({ Item }: ConditionalCheckFailedException, attribute
 }
 
 /**
+ * Returns whether DynamoDB rejected a call because of too many others for the same items or partition, such as those of one
+ * project. Of a canceled transaction it does not say which limit was reached; that of a table is 40 times that of a partition.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+ */
+export function isContention(error: unknown): boolean {
+  if (error instanceof TransactionCanceledException) {
+    return (error.CancellationReasons ?? []).some(({ Code = "" }) =>
+      /^(TransactionConflict|ThrottlingError)$/.test(Code),
+    );
+  }
+  const { ThrottlingReasons = [], throttlingReasons = ThrottlingReasons } = Object(error) as Throttled;
+  return (
+    isConflict(error) || throttlingReasons.some(({ reason = "" }) => reason.endsWith("KeyRangeThroughputExceeded"))
+  );
+}
+
+/** The errors of DynamoDB differ in the name of the field. */
+type Throttled = Partial<Record<"ThrottlingReasons" | "throttlingReasons", { reason?: string }[]>>;
+
+/**
  * Returns whether AWS was unreachable or too busy, so that the same call may succeed later. Other errors (a missing
  * grant, a malformed request) are bugs of this service.
  */

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Actor, platform } from "../access/actor.ts";
 import { projectAudit } from "../audit/audit-store.ts";
 import { disabledNotificationTime } from "../notifications/notification.ts";
 import type { ConditionsFailedError, TransactItem } from "../platform/aws.ts";
+import { backoffMs } from "../platform/backoff.ts";
 import {
   COUNTER,
   countDown,
@@ -152,6 +154,7 @@ export async function update(
 ): Promise<Webhook> {
   for (let races = 0; races < MAX_RACES; races++) {
     if (await patchAsRead(await get(projectId, id), patch, at, by)) return get(projectId, id);
+    await sleep(backoffMs(races, Math.random()));
   }
   throw tooManyChanges("webhook");
 }

@@ -236,7 +236,7 @@ export interface paths {
     head?: never;
     /**
      * Change, disable or enable a webhook
-     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. A project can change `enabled` 120 times a minute; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `webhooks:write`.
+     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. The webhooks of a project can be changed 120 times a minute; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     patch: operations["updateWebhook"];
     trace?: never;
