@@ -305,6 +305,7 @@ export const operations: Record<OperationId, Operation> = {
     body: { minProperties: 1 },
     example: { enabled: true },
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
+    errors: ["project_suspended"],
   },
   rotateWebhookSecret: {
     tag: "Webhooks",
@@ -319,6 +320,7 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { overlap_seconds: 3600 },
     response: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
+    errors: ["project_suspended"],
   },
   deleteWebhook: {
     tag: "Webhooks",
@@ -434,7 +436,7 @@ export const operations: Record<OperationId, Operation> = {
     fields: { name, role: { description: "Role of its keys in the project." } },
     example: { name: "deploy", role: "viewer" },
     response: { status: 201, schema: serviceAccountSchema, example: examples.serviceAccount },
-    errors: ["service_account_limit_reached"],
+    errors: ["service_account_limit_reached", "project_suspended"],
   },
   listServiceAccounts: {
     tag: "Service accounts",
@@ -455,6 +457,7 @@ export const operations: Record<OperationId, Operation> = {
       `Only this response contains \`key\`. The key sees this project only, with the role of the service account. At most ` +
       `${MAX_KEYS_PER_USER} for each.`,
     ...keyCreation,
+    errors: [...keyCreation.errors, "project_suspended"],
   },
   listServiceAccountApiKeys: {
     tag: "Service accounts",
@@ -471,6 +474,7 @@ export const operations: Record<OperationId, Operation> = {
     tag: "Service accounts",
     summary: "Replace the secret of an API key of a service account",
     ...keyRoll,
+    errors: [...keyRoll.errors, "project_suspended"],
   },
   deleteServiceAccountApiKey: {
     tag: "Service accounts",
@@ -523,7 +527,7 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: examples.trustInput,
     response: { status: 201, schema: trustedWorkflowSchema, example: examples.trustedWorkflow },
-    errors: ["trusted_workflow_limit_reached"],
+    errors: ["trusted_workflow_limit_reached", "project_suspended"],
   },
   listTrustedWorkflows: {
     tag: "Trusted workflows",

@@ -721,7 +721,15 @@ describe("limits and states", () => {
       "getCertification",
       "getWebhookStats",
     ];
-    for (const id of ["createWebhook", ...budgeted, ...reads]) {
+    const changes = [
+      "createWebhook",
+      "updateWebhook",
+      "rotateWebhookSecret",
+      "createServiceAccount",
+      "createServiceAccountApiKey",
+      "createTrustedWorkflow",
+    ];
+    for (const id of [...changes, ...budgeted, ...reads]) {
       const { body } = await sendTo(operation(id), { caller: "session", text: exampleOf(operation(id)) });
       expect({ id, code: body.error.code }).toEqual({ id, code: "project_suspended" });
     }

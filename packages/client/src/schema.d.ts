@@ -2587,7 +2587,7 @@ export interface components {
     /**
      * @description `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
-     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
      */
     InsufficientPermissionOrProjectSuspended: {
       headers: {
@@ -2622,7 +2622,7 @@ export interface components {
      *
      *     `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
-     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
      */
     Forbidden: {
       headers: {
@@ -2714,6 +2714,41 @@ export interface components {
              * @enum {string}
              */
             code: "forbidden" | "insufficient_permission";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /**
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
+     *
+     *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
+     */
+    ForbiddenOrSessionRequiredOrProjectSuspended: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden" | "session_required" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -3848,7 +3883,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -3925,7 +3960,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -4882,7 +4917,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["ServiceAccountLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5062,7 +5097,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["ApiKeyLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5235,7 +5270,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5400,7 +5435,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["TrustedWorkflowLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
