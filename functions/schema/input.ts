@@ -31,12 +31,11 @@ export const shownText = (text: string, max: number): string =>
 /** Returns whether a text is valid Unicode, and a reader sees all of it. */
 export const isPrintable = (text: string): boolean => text.isWellFormed() && firstUnseen(text) === undefined;
 
-const isSeen = z.superRefine((text: string, context) => {
-  const unseen = firstUnseen(text);
-  if (unseen === undefined) return;
-  // Nobody could find it without its code.
-  const message = `must not contain control or invisible characters: it has ${escaped(unseen)}`;
-  context.addIssue({ code: "custom", message, continue: false });
+const isSeen = z.refine<string>((text) => firstUnseen(text) === undefined, {
+  // Nobody could find the character without its code.
+  error: ({ input }) =>
+    `must not contain control or invisible characters: it has ${escaped(firstUnseen(String(input)) ?? "")}`,
+  abort: true,
 });
 
 /** Text of any length that is valid Unicode, and of which a reader sees all. */
