@@ -114,8 +114,12 @@ test("the stack imports only the manifest from the functions, and nothing from b
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
-/** The files decide what is sent, and what is a key. The packages show and find the same: two copies could differ. */
-const shared = ["functions/webhooks/event-filter.ts", "functions/api-keys/key-format.ts"];
+/** They decide what is sent, what is a key and which text is refused, and the packages do the same: two copies could differ. */
+const shared = [
+  "functions/webhooks/event-filter.ts",
+  "functions/api-keys/key-format.ts",
+  "functions/schema/unseen-text.ts",
+];
 
 test.each(shared)("%s, which packages import, has no imports", (path) => {
   expect(read(path).imports).toEqual([]);
@@ -216,6 +220,7 @@ const pure = [
   "receivers/receiver-address",
   "receivers/receiver-url",
   "receivers/signature",
+  "schema/unseen-text",
   "service-accounts/service-account",
   "trusted-workflows/trusted-workflow",
   "trusted-workflows/workflow-claims",

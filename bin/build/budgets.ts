@@ -1,14 +1,14 @@
 /** Upper bound on a minified bundle in KB of 1,024 bytes, which Lambda reads, parses and keeps in memory at a cold start. */
-const DEFAULT_BUDGET_KB = 260;
+const DEFAULT_BUDGET_KB = 262;
 const budgetsKb: Record<string, number> = {
   "attempts/send": 270,
   "attempts/send-slow": 270,
   "auth/authorizer": 267,
   "credentials/verify": 271,
   // The backlog, and the hints of the last attempt.
-  "deliveries/redeliver": 263,
-  "deliveries/recover": 261,
-  "deliveries/send-test-delivery": 264,
+  "deliveries/redeliver": 265,
+  "deliveries/recover": 263,
+  "deliveries/send-test-delivery": 266,
 };
 
 /** @param file path below `functions/` @returns KB */

@@ -4,6 +4,7 @@ import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { parseJson } from "../../functions/platform/parse-json.ts";
 import { invoke, LambdaTimeout, type LoadHandler } from "./lambda.ts";
+import { isFromWebPage } from "./queue-engine.ts";
 import { readBody } from "./read-body.ts";
 
 /*
@@ -39,9 +40,8 @@ export async function createInvokeApi(
 
   async function respond(name: string, request: http.IncomingMessage): Promise<InvokeResponse> {
     const body = await readBody(request, MAX_PAYLOAD_BYTES);
-    const { origin, "sec-fetch-site": site, "x-amz-invocation-type": type = "RequestResponse" } = request.headers;
-    // Browsers send one of these headers with each POST of a page, and an SDK sends neither.
-    if (origin !== undefined || site !== undefined) {
+    const { "x-amz-invocation-type": type = "RequestResponse" } = request.headers;
+    if (isFromWebPage(request)) {
       return refusal(403, "AccessDeniedException", "Web pages cannot invoke functions. Use an AWS SDK.");
     }
     const found = functions.get(name);

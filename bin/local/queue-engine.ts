@@ -52,7 +52,7 @@ const LOOPBACK_HOST = /^(127\.\d+\.\d+\.\d+|\[::1\]|([\w-]+\.)*localhost)(:\d+)?
  * A browser sends `Origin` with each request that a page of another site makes with a method other than GET and HEAD, and
  * `Sec-Fetch-Site` with all. A page can share an origin with this server only under a name of its own (DNS rebinding).
  */
-function isFromWebPage({ headers }: http.IncomingMessage): boolean {
+export function isFromWebPage({ headers }: http.IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "none" } = headers;
   return origin !== undefined || site !== "none" || !LOOPBACK_HOST.test(host);
 }

@@ -19,7 +19,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
     "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref, environment, file and event.",
   forbidden: "Only admins of the project may do this, and the caller is a viewer.",
   project_suspended:
-    "The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.",
+    "The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.",
   session_required: "API keys and workflows cannot do this. Send the JWT of a user.",
   insufficient_permission: "The credential is scoped and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",

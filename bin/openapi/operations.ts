@@ -71,7 +71,10 @@ function budgetNote(request: BudgetedRequest): string {
   return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
 }
 
-const name = { description: "The label shown in lists. 1 to 100 characters, without control characters." };
+const name = {
+  description:
+    "The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed.",
+};
 
 const receiver = {
   description:
@@ -296,7 +299,7 @@ export const operations: Record<OperationId, Operation> = {
     description:
       "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
       "does not send them; `recoverDeliveries` does. " +
-      `A project can change \`enabled\` ${REQUEST_BUDGET} times a minute; beyond it, returns 429 \`rate_limited\`.`,
+      `The webhooks of a project can be changed ${REQUEST_BUDGET} times a minute; beyond it, returns 429 \`rate_limited\`.`,
     fields: {
       url: receiver,
       name: { description: `${name.description} \`null\` removes it.` },
@@ -305,6 +308,7 @@ export const operations: Record<OperationId, Operation> = {
     body: { minProperties: 1 },
     example: { enabled: true },
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
+    errors: ["project_suspended"],
   },
   rotateWebhookSecret: {
     tag: "Webhooks",
@@ -319,6 +323,7 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { overlap_seconds: 3600 },
     response: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
+    errors: ["project_suspended"],
   },
   deleteWebhook: {
     tag: "Webhooks",
@@ -438,7 +443,7 @@ export const operations: Record<OperationId, Operation> = {
     fields: { name, role: { description: "Role of its keys in the project." } },
     example: { name: "deploy", role: "viewer" },
     response: { status: 201, schema: serviceAccountSchema, example: examples.serviceAccount },
-    errors: ["service_account_limit_reached"],
+    errors: ["service_account_limit_reached", "project_suspended"],
   },
   listServiceAccounts: {
     tag: "Service accounts",
@@ -462,6 +467,7 @@ export const operations: Record<OperationId, Operation> = {
       `Only this response contains \`key\`. The key sees this project only, with the role of the service account. At most ` +
       `${MAX_KEYS_PER_USER} for each.`,
     ...keyCreation,
+    errors: [...keyCreation.errors, "project_suspended"],
   },
   listServiceAccountApiKeys: {
     tag: "Service accounts",
@@ -478,6 +484,7 @@ export const operations: Record<OperationId, Operation> = {
     tag: "Service accounts",
     summary: "Replace the secret of an API key of a service account",
     ...keyRoll,
+    errors: [...keyRoll.errors, "project_suspended"],
   },
   deleteServiceAccountApiKey: {
     tag: "Service accounts",
@@ -530,7 +537,7 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: examples.trustInput,
     response: { status: 201, schema: trustedWorkflowSchema, example: examples.trustedWorkflow },
-    errors: ["trusted_workflow_limit_reached"],
+    errors: ["trusted_workflow_limit_reached", "project_suspended"],
   },
   listTrustedWorkflows: {
     tag: "Trusted workflows",

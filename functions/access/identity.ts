@@ -76,13 +76,20 @@ export const isScoped = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
 
 /**
+ * Returns whose requests a limit counts together: those of a user with all credentials, because a user can create a hundred keys, and
+ * those of all workflows of a repository, because any project can trust it again.
+ */
+export const callerOf = ({ userId, repositoryId }: Identity): string =>
+  repositoryId === undefined ? userId : `${reservedUserIds.workflow}${repositoryId}`;
+
+/**
  * Returns the scope of an `Idempotency-Key`: a user, a scoped key, or the workflows of a repository in a project. A scoped
  * key has a scope of its own, because a repeat returns what was created. The trusted workflow that a workflow matches is not part of
  * it, so a repeat is recognized after trusted workflows were added or deleted.
  */
 export function idempotencyScopeOf(identity: Identity, projectId: string | undefined): string {
   const { userId, keyId, repositoryId } = identity;
-  if (repositoryId !== undefined) return `${reservedUserIds.workflow}${repositoryId}#${projectId ?? ""}`;
+  if (repositoryId !== undefined) return `${callerOf(identity)}#${projectId ?? ""}`;
   // No user id contains a line break.
   return isScoped(identity) ? `${userId}\n${keyId}` : userId;
 }

@@ -1,10 +1,13 @@
+import { createHash } from "node:crypto";
 import { QueryCommand, type QueryCommandInput, type QueryCommandOutput } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../platform/aws.ts";
+import { callerOf, type Identity } from "./identity.ts";
 import {
   budgetExceeded,
   budgetWindowAt,
   FREE_READ_UNITS,
   MAX_PAGE_READ_UNITS,
+  PROJECT_READ_BUDGET,
   READ_BUDGET,
   READ_BUDGET_USED,
   READ_WINDOW_SECONDS,
@@ -22,11 +25,11 @@ const MAX_FIRST_ROWS = 3;
  * costs no write. Any other reserves a whole page of the read budget before it reads on, and returns what it has not used
  * at its end. So concurrent requests exceed the budget only by what each reads before its reservation, which is charged to
  * a request that is rejected too.
- * @param spender whose budget: the id of a project, or `user:<id>` for a list that belongs to no project
+ * @param spender whose budget: that of a project, of which one caller can use half, or `user:<id>`
  * @throws ApiError `rate_limited` with `Retry-After` when the budget does not cover a page
  */
 export async function meteredReads<Result>(
-  spender: string,
+  spender: Spender,
   now: Date,
   read: (reads: MeteredReads) => Promise<Result>,
 ): Promise<Result> {
@@ -39,8 +42,11 @@ export async function meteredReads<Result>(
   }
 }
 
+type Spender = `user:${string}` | { project: string; caller: Identity };
+
 export class MeteredReads {
   readonly #spender: string;
+  readonly #budget;
   readonly #window;
   /** Of the reads that have ended. */
   #consumed = { units: 0, rows: 0 };
@@ -51,9 +57,12 @@ export class MeteredReads {
   #reservation: Promise<void> | undefined;
   #reserved = 0;
 
-  constructor(spender: string, now: Date) {
+  constructor(spender: Spender, now: Date) {
     this.#window = budgetWindowAt(now, READ_WINDOW_SECONDS);
-    this.#spender = `reads:${spender}`;
+    const isUser = typeof spender === "string";
+    this.#spender = `reads:${isUser ? spender : spender.project}`;
+    const limit = isUser ? READ_BUDGET : PROJECT_READ_BUDGET;
+    this.#budget = { limit, used: READ_BUDGET_USED, share: isUser ? undefined : shareOf(spender.caller) };
   }
 
   /** Units that the page may still read. */
@@ -83,8 +92,10 @@ export class MeteredReads {
 
   /** Rejects a request whose budget is used up before it reads anything. */
   async requireBudget(): Promise<void> {
-    const used = await usedBy(this.#spender, this.#window);
-    if (used > READ_BUDGET - MAX_PAGE_READ_UNITS) throw budgetExceeded(READ_BUDGET_USED, this.#window);
+    const { limit, used: message, share = "" } = this.#budget;
+    const { used = 0, [share]: ofCaller = 0 } = await usedBy(this.#spender, this.#window);
+    const hasRoom = used <= limit - MAX_PAGE_READ_UNITS && ofCaller <= limit / 2 - MAX_PAGE_READ_UNITS;
+    if (!hasRoom) throw budgetExceeded(message, this.#window);
   }
 
   /** Runs a query for at most `Limit` rows, and for as few as the units that are left allow, but at least one. */
@@ -119,8 +130,7 @@ export class MeteredReads {
   }
 
   async #reserve(): Promise<void> {
-    const budget = { limit: READ_BUDGET, used: READ_BUDGET_USED };
-    this.#reservation ??= charge(this.#spender, MAX_PAGE_READ_UNITS, this.#window, budget);
+    this.#reservation ??= charge(this.#spender, MAX_PAGE_READ_UNITS, this.#window, this.#budget);
     await this.#reservation;
     this.#reserved = MAX_PAGE_READ_UNITS;
   }
@@ -128,6 +138,10 @@ export class MeteredReads {
   /** Charges what was consumed, as far as it was not reserved: a query may have consumed more than expected. */
   async settle(): Promise<void> {
     const rest = this.#consumed.units - this.#reserved;
-    if (this.#reserved > 0 || rest > FREE_READ_UNITS) await charge(this.#spender, rest, this.#window);
+    if (this.#reserved > 0 || rest > FREE_READ_UNITS)
+      await charge(this.#spender, rest, this.#window, this.#budget, true);
   }
 }
+
+/** Returns the name of a caller's counter: the id of a user may have characters that the name of an attribute must not. */
+const shareOf = (caller: Identity): string => `by_${createHash("sha256").update(callerOf(caller)).digest("hex")}`;

@@ -2,7 +2,7 @@ import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../platform/aws.ts";
 import { updateIf } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { changing, when } from "../platform/expression.ts";
+import { changing, isAtMost, when } from "../platform/expression.ts";
 import {
   type BudgetedRequest,
   type BudgetWindow,
@@ -23,7 +23,7 @@ export const chargeRequest = (projectId: string, request: BudgetedRequest, now: 
   charge(projectId, requestCosts[request], budgetWindowAt(now), { limit: REQUEST_BUDGET, used: REQUEST_BUDGET_USED });
 
 /**
- * Charges a change of `enabled` to a budget of its own, so that a client that keeps changing it leaves the project its redeliveries.
+ * Charges a change of a webhook to a budget of its own, so that a client that keeps changing it leaves the project its redeliveries.
  * @throws ApiError `rate_limited` with `Retry-After` when the project has used the budget of the current minute
  */
 export const chargeToggle = (projectId: string, now: Date): Promise<void> =>
@@ -45,30 +45,41 @@ export const chargeAddress = (address: string, cost: number, limit: number, now:
 export const chargeCredential = (userId: string, limit: number, now: Date): Promise<void> =>
   charge(`credentials:${userId}`, 1, budgetWindowAt(now), { limit, used: CREDENTIALS_USED });
 
-/** Returns what is used of a budget in a window. Eventually consistent. */
-export async function usedBy(spender: string, { startedAt }: BudgetWindow): Promise<number> {
+/** Returns the counters of a budget in a window, by name. Eventually consistent. */
+export async function usedBy(spender: string, { startedAt }: BudgetWindow): Promise<Record<string, number>> {
   const Key = { project_id: spender, window: startedAt };
   const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("requestBudgets"), Key }));
-  return Item?.used ?? 0;
+  return Item ?? {};
+}
+
+interface Budget {
+  limit: number;
+  /** What is used up, in a sentence. */
+  used: string;
+  /** Name of a second counter, whose limit is half of it; absent = there is none. */
+  share?: string | undefined;
 }
 
 /**
  * One write. When the SDK repeats it after a lost response, the cost is charged twice: the budget then ends a
  * little early, and nothing else depends on it.
  * @param cost negative = a part of an earlier charge is returned
- * @param budget absent = the charge is made in any case
+ * @param isForced the charge is made in any case
  * @throws ApiError `rate_limited` with `Retry-After` when the budget of the window does not cover the cost
  */
 export async function charge(
   spender: string,
   cost: number,
   window: BudgetWindow,
-  budget?: { limit: number; used: string },
+  { limit, used, share }: Budget,
+  isForced = false,
 ): Promise<void> {
-  const isCovered = budget && when`attribute_not_exists(used) OR used <= ${budget.limit - cost}`;
+  const hasRoom = isAtMost("used", limit - cost);
+  const isCovered = share === undefined ? hasRoom : when`(${hasRoom}) AND (${isAtMost(share, limit / 2 - cost)})`;
+  const add = { used: cost, ...(share !== undefined && { [share]: cost }) };
   const isCharged = await updateIf(
     { TableName: tableName("requestBudgets"), Key: { project_id: spender, window: window.startedAt } },
-    changing({ add: { used: cost }, set: { expires_at: window.expiresAt }, ...(isCovered && { when: isCovered }) }),
+    changing({ add, set: { expires_at: window.expiresAt }, ...(!isForced && { when: isCovered }) }),
   );
-  if (budget && !isCharged) throw budgetExceeded(budget.used, window);
+  if (!isCharged) throw budgetExceeded(used, window);
 }

@@ -7,9 +7,10 @@ import { ApiError } from "../platform/errors.ts";
  * certifications go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy
  * the sender with receivers that never respond.
  *
- * Another is for enabling and disabling webhooks: disabling one sends an event to the other webhooks of the project.
+ * Another is for changes of webhooks: disabling one sends an event to the other webhooks of the project, another URL or mode
+ * closes the circuit to a receiver that is down, and each is a write of some 20 units in the partition of the project.
  *
- * The third is for reads, and a user has one too, for the lists of their API keys and audit events. A table has a quota of
+ * The third is for reads, and a user has one too, for lists of API keys and audit events, which nobody else must be able to use up. A table has a quota of
  * 40,000 read units a second, and each attempt reads the same tables as the lists. A search that finds little reads many rows.
  *
  * A user has one for creating and rolling credentials too: each can be revoked, and a follower of the revocations that finds too many
@@ -58,8 +59,8 @@ export const REQUEST_BUDGET_USED =
   `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries, recoveries and certifications ` +
   `(a recovery counts as ${requestCosts.recover}, a certification as ${requestCosts.certify}). Nothing was changed or sent.`;
 
-/** What a project has used up when it may not enable or disable a webhook. */
-export const TOGGLES_USED = `The project has enabled or disabled webhooks ${REQUEST_BUDGET} times in this minute. Nothing was changed.`;
+/** What a project has used up when it may not change a webhook. */
+export const TOGGLES_USED = `The project has changed its webhooks ${REQUEST_BUDGET} times in this minute. Nothing was changed.`;
 
 /** What a user has used up who may not create or roll anything that a revocation may end. */
 export const CREDENTIALS_USED =
@@ -85,15 +86,18 @@ export const FREE_READ_UNITS = 25;
 export const MAX_PAGE_READ_UNITS = 250;
 
 /**
- * Upper bound on the read units of a project's charged requests per window: 20 pages, on average 167 units a second, 0.4 % of
- * the quota of a table.
+ * Upper bound on the read units of a user's charged requests per window, and of one caller's in a project: 20 pages, on average 167
+ * units a second, 0.4 % of the quota of a table.
  */
 export const READ_BUDGET = 5_000;
+
+/** That of all callers in a project: one that uses up its own, such as a leaked key, leaves the others as much. */
+export const PROJECT_READ_BUDGET = 2 * READ_BUDGET;
 
 /** Shorter than a minute, so that clients wait for the next window by themselves: they wait up to 30 seconds. */
 export const READ_WINDOW_SECONDS = 30;
 
 /** What a project or a user has used up when the read budget does not cover a page. */
 export const READ_BUDGET_USED =
-  `Lists, searches and statistics of this project or user have read too many rows in the last ${READ_WINDOW_SECONDS} s. ` +
+  `Your lists, searches and statistics, or those of this project, have read too many rows in the last ${READ_WINDOW_SECONDS} s. ` +
   "A shorter time range reads less.";

@@ -1,5 +1,5 @@
 import { type Identity, reservedUserIds } from "../access/identity.ts";
-import { isKeyRangeThrottled } from "../platform/aws.ts";
+import { isContention } from "../platform/aws.ts";
 import { ApiError } from "../platform/errors.ts";
 import type { TrustedWorkflow } from "../trusted-workflows/trusted-workflow.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
@@ -46,7 +46,7 @@ export async function identifyWorkflow(
   const repository = { issuer_url: issuer.issuer, repository_id: workflow.repositoryId };
   const matching = async (reading: Promise<(TrustedWorkflow | TrustDigest)[]>) => {
     const trusts = await reading.catch((error: unknown) => {
-      throw isKeyRangeThrottled(error) ? tooManyRequests(workflow, error) : error;
+      throw isContention(error) ? tooManyRequests(workflow, error) : error;
     });
     return trusts.filter((trust) => isTrusted(workflow, trust));
   };

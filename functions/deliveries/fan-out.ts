@@ -28,6 +28,8 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
       log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
       return;
     }
+    const { changed } = message;
+    if (changed !== undefined) log.warn("event changed", { message_id: messageId, changed });
     const receivedAt = new Date(Number(attributes.SentTimestamp));
     await outbox.add(plan(message.event, receivedAt, messageId, webhooksOf));
   })(batch);

@@ -8,11 +8,13 @@ import { readForStats } from "./delivery-stats-store.ts";
 /** Returns the statistics of a webhook's attempts, computed from its newest deliveries. */
 export const handler = defineEndpoint(endpoints.getWebhookStats, {
   query: statsQuery,
-  async run({ params, query, now }) {
+  async run({ params, identity, query, now }) {
     const webhook = await webhooks.getUnsuspended(params);
     const range = statsRange(query.window, now);
     const eventsSince = new Date(range.since.getTime() - LATEST_ATTEMPT_SECONDS * 1000);
-    const read = await meteredReads(params.project_id, now, (reads) => readForStats(reads, webhook.id, eventsSince));
+    const read = await meteredReads({ project: params.project_id, caller: identity }, now, (reads) =>
+      readForStats(reads, webhook.id, eventsSince),
+    );
     return ok(statsOf(range, read));
   },
 });

@@ -7,9 +7,9 @@ import * as deliveries from "./delivery-store.ts";
 
 /** Returns one delivery with its payload and attempts. */
 export const handler = defineEndpoint(endpoints.getDelivery, {
-  async run({ params, now }) {
+  async run({ params, identity, now }) {
     const webhook = await webhooks.getUnsuspended(params);
-    const delivery = await meteredReads(params.project_id, now, (reads) =>
+    const delivery = await meteredReads({ project: params.project_id, caller: identity }, now, (reads) =>
       deliveries.getMetered(reads, webhook.id, params.delivery_id),
     );
     return ok(toDetail(delivery, webhook, now));

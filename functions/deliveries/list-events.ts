@@ -1,8 +1,7 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
+import { requireActive } from "../access/suspension-store.ts";
 import { defineEndpoint, linkTo, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
-import { requireNotSuspended } from "../webhooks/suspension.ts";
-import * as suspensions from "../webhooks/suspension-store.ts";
 import { newestPage, oldestPage } from "./event-feed-store.ts";
 import { feedQuery, toRecord } from "./event-presenter.ts";
 
@@ -12,10 +11,10 @@ import { feedQuery, toRecord } from "./event-presenter.ts";
  */
 export const handler = defineEndpoint(endpoints.listEvents, {
   query: feedQuery,
-  async run({ params, query, requestUrl, now }) {
+  async run({ params, identity, query, requestUrl, now }) {
     const readPage = query.order === "oldest" ? oldestPage : newestPage;
-    requireNotSuspended(await suspensions.suspensionOf(params.project_id));
-    const { items, next, follow } = await meteredReads(params.project_id, now, (reads) =>
+    await requireActive(params.project_id);
+    const { items, next, follow } = await meteredReads({ project: params.project_id, caller: identity }, now, (reads) =>
       readPage(reads, params.project_id, query, now),
     );
     const links = [

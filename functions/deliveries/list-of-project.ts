@@ -10,14 +10,14 @@ import { listCursor, readListCursor } from "./list-cursor.ts";
 /** Lists the deliveries of all webhooks of a project, newest first. Those of deleted webhooks can no longer be read. */
 export const handler = defineEndpoint(endpoints.listProjectDeliveries, {
   query: listQuery,
-  async run({ params, query, requestUrl, now }) {
+  async run({ params, identity, query, requestUrl, now }) {
     const { filters, limit, cursor } = query;
     const listed = { scope: `project:${params.project_id}`, filters } as const;
     const position = cursor === undefined ? {} : readListCursor(cursor, listed);
     const project = await suspensions.projectState(params.project_id);
     requireNotSuspended(project);
     const byId = new Map(project.webhooks.map((webhook) => [webhook.id, webhook]));
-    const { items, next } = await meteredReads(params.project_id, now, (reads) =>
+    const { items, next } = await meteredReads({ project: params.project_id, caller: identity }, now, (reads) =>
       listPage(reads, [...byId.keys()], { filters, limit, position }),
     );
     const nextCursor = next && listCursor(next, listed);

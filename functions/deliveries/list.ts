@@ -9,12 +9,12 @@ import { listCursor, readListCursor } from "./list-cursor.ts";
 /** Lists the deliveries of a webhook, newest first. */
 export const handler = defineEndpoint(endpoints.listDeliveries, {
   query: listQuery,
-  async run({ params, query, requestUrl, now }) {
+  async run({ params, identity, query, requestUrl, now }) {
     const webhook = await webhooks.getUnsuspended(params);
     const { filters, limit, cursor } = query;
     const listed = { scope: `webhook:${webhook.id}`, filters } as const;
     const position = cursor === undefined ? {} : readListCursor(cursor, listed);
-    const { items, next } = await meteredReads(params.project_id, now, (reads) =>
+    const { items, next } = await meteredReads({ project: params.project_id, caller: identity }, now, (reads) =>
       listPage(reads, [webhook.id], { filters, limit, position }),
     );
     const nextCursor = next && listCursor(next, listed);

@@ -7,7 +7,7 @@ import { chargeCredential } from "../access/request-budget-store.ts";
 import { holds, requireAccess } from "../access/require-access.ts";
 import type { endpoints, OperationId } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
-import { isOutage, type TransactItem } from "../platform/aws.ts";
+import { isContention, isOutage, type TransactItem } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
@@ -245,8 +245,13 @@ const renderErrors = {
 
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  const headers = { "Retry-After": "1" };
+  // Not a 5xx, which alarms count: users could cause it as they like.
+  if (isContention(error)) {
+    log.warn("too many requests for the same data", { reason: String(error) });
+    return new ApiError("rate_limited", "Too many requests use the same data at once. Try again.", { headers });
+  }
   if (isOutage(error)) {
-    const headers = { "Retry-After": "1" };
     return new ApiError("service_unavailable", "The service is temporarily unavailable. Try again.", { headers });
   }
   return new ApiError("internal_error", "An internal error occurred. Try again later.");

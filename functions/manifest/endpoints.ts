@@ -355,7 +355,7 @@ export const endpoints = {
     credentialsPerMinutePerUser,
     uses: [
       {
-        tables: { projects: ["PutItem"], serviceAccounts: ["PutItem", "UpdateItem"] },
+        tables: { projects: ["PutItem"], serviceAccounts: ["PutItem", "UpdateItem"], webhooks: ["GetItem"] },
         writesOnly: membershipsOfServiceAccounts,
       },
     ],
@@ -400,7 +400,7 @@ export const endpoints = {
     permission: "none",
     repeatReturns: "id",
     credentialsPerMinutePerUser,
-    uses: [can.createKey, { tables: { serviceAccounts: ["UpdateItem"] } }],
+    uses: [can.createKey, { tables: { serviceAccounts: ["UpdateItem"], webhooks: ["GetItem"] } }],
   },
   listServiceAccountApiKeys: {
     method: "GET",
@@ -425,7 +425,7 @@ export const endpoints = {
     access: "admin_session",
     permission: "none",
     credentialsPerMinutePerUser,
-    uses: [can.rollKey, { tables: { serviceAccounts: ["GetItem"] } }],
+    uses: [can.rollKey, { tables: { serviceAccounts: ["GetItem"], webhooks: ["GetItem"] } }],
   },
   deleteServiceAccountApiKey: {
     method: "DELETE",
@@ -444,7 +444,7 @@ export const endpoints = {
     settings: ["workflowIssuers", "permissions"],
     repeatReturns: "record",
     credentialsPerMinutePerUser,
-    uses: [{ tables: { trustedWorkflows: ["PutItem", "UpdateItem"] } }],
+    uses: [{ tables: { trustedWorkflows: ["PutItem", "UpdateItem"], webhooks: ["GetItem"] } }],
   },
   listTrustedWorkflows: {
     method: "GET",

@@ -72,7 +72,7 @@ export const tables = {
   },
   /**
    * What each project has used of its budget of requests: one item per project and minute. The key `toggle:<project>` has how
-   * often it has enabled or disabled webhooks, `credentials:<user>` what a user has created and rolled, and `address:<IP address>`
+   * often it has changed its webhooks, `credentials:<user>` what a user has created and rolled, and `address:<IP address>`
    * what an address has used of its limit for reporting leaked keys.
    */
   requestBudgets: {

@@ -204,15 +204,24 @@ export function storedValue({ Item }: ConditionalCheckFailedException, attribute
 }
 
 /**
- * Returns whether DynamoDB throttles a call because of the items that it reads or writes, and not because of the table or the
- * account. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-diagnosing-workflow.html
+ * Returns whether DynamoDB rejected a call because of too many others for the same items or partition, such as those of one
+ * project. Of a canceled transaction it does not say which limit was reached; that of a table is 40 times that of a partition.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
  */
-export function isKeyRangeThrottled(error: unknown): boolean {
-  if (!(error instanceof Error) || !/^(ProvisionedThroughputExceeded|Throttling)Exception$/.test(error.name))
-    return false;
-  const { ThrottlingReasons = [] } = error as { ThrottlingReasons?: { reason?: string }[] };
-  return ThrottlingReasons.every(({ reason }) => reason?.includes("KeyRange"));
+export function isContention(error: unknown): boolean {
+  if (error instanceof TransactionCanceledException) {
+    return (error.CancellationReasons ?? []).some(({ Code = "" }) =>
+      /^(TransactionConflict|ThrottlingError)$/.test(Code),
+    );
+  }
+  const { ThrottlingReasons = [], throttlingReasons = ThrottlingReasons } = Object(error) as Throttled;
+  return (
+    isConflict(error) || throttlingReasons.some(({ reason = "" }) => reason.endsWith("KeyRangeThroughputExceeded"))
+  );
 }
+
+/** The errors of DynamoDB differ in the name of the field. */
+type Throttled = Partial<Record<"ThrottlingReasons" | "throttlingReasons", { reason?: string }[]>>;
 
 /**
  * Returns whether AWS was unreachable or too busy, so that the same call may succeed later. Other errors (a missing

@@ -2,7 +2,7 @@ import { GetCommand, paginateQuery, QueryCommand, type QueryCommandInput, Update
 import type { TableKey } from "../manifest/tables.ts";
 import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "./aws.ts";
 import { tableName } from "./env.ts";
-import { allOf, changing, Part, selecting } from "./expression.ts";
+import { allOf, changing, isAtMost, type Part, selecting, when } from "./expression.ts";
 import { allEnded, inBatches } from "./parallel.ts";
 
 /* Reads and writes of items that several stores make in the same way. All reads are strongly consistent. */
@@ -113,7 +113,7 @@ interface CountUp extends Counter {
 
 /** Returns the write that counts more items, never more than the limit, for the transaction that writes them. */
 export function countUp({ key, attribute, limit, count = 1, set = {}, when: condition }: CountUp): TransactItem {
-  const hasRoom = new Part([`(attribute_not_exists(${attribute}) OR ${attribute} <= `, ")"], [limit - count]);
+  const hasRoom = when`(${isAtMost(attribute, limit - count)})`;
   const change = changing({ set, add: { [attribute]: count }, when: allOf(condition, hasRoom) });
   return { Update: { ...key, ...change, ReturnValuesOnConditionCheckFailure: "ALL_OLD" } };
 }

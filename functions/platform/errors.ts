@@ -72,6 +72,13 @@ export const tooManyChanges = (changed: string): ApiError =>
     headers: { "Retry-After": "1" },
   });
 
+export const projectSuspended = (cause?: unknown) =>
+  new ApiError(
+    "project_suspended",
+    "The project is suspended: its deliveries are held and cannot be read, and nothing is sent, created or changed. Contact the operator of the platform.",
+    { cause },
+  );
+
 /** A setting is missing or invalid. The message names the setting and is meant for the operator. */
 export class SettingError extends Error {
   override readonly name = "SettingError";

@@ -34,6 +34,10 @@ export const isAsRead = (attribute: string, value: unknown): Part =>
     ? new Part([`attribute_not_exists(#${attribute})`], [])
     : new Part([`#${attribute} = `, ""], [value]);
 
+/** Returns the condition that a counter, 0 while it does not exist, is at most a number. */
+export const isAtMost = (attribute: string, max: number): Part =>
+  new Part([`attribute_not_exists(#${attribute}) OR #${attribute} <= `, ""], [max]);
+
 interface Change {
   /** By attribute. A value of `undefined` changes nothing; a part is the value that it computes. */
   set?: Record<string, unknown>;

@@ -27,8 +27,8 @@ export interface SuspensionResult {
 }
 
 /**
- * Suspends a project or ends its suspension. While a project is suspended, it has no new webhooks, test deliveries,
- * redeliveries, recoveries and replays, and its events and pending deliveries are held. After this returns, no request
+ * Suspends a project or ends its suspension. While a project is suspended, it has no new or changed webhooks, secrets and credentials,
+ * test deliveries, redeliveries, recoveries and replays, and its events and pending deliveries are held. After this returns, no request
  * is sent to a receiver, except by a sender that has already read the webhook. When the suspension ends, held deliveries
  * stay held: a recovery of each webhook sends them. With `webhook_id`, disables or enables that webhook, as an admin of the
  * project could. Idempotent. The platform and operators invoke this function with IAM credentials.

@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { ApiError, type ErrorDetail } from "../platform/errors.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
+import { escaped, firstUnseen, replaceUnseen } from "./unseen-text.ts";
 
 /*
  * A rule that JSON Schema cannot express, or expresses with another message, is a `refine`; `meta` has the keywords that come
@@ -17,34 +18,37 @@ export function fields<Shape extends z.core.$ZodShape>(shape: Shape) {
   return z.strictObject(shape, orRequired("must be a JSON object"));
 }
 
-// Control characters, line and paragraph separators, and the marks that reverse the direction of text around them
-// (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing), which can disguise a name.
-const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
-// Characters without a visible shape: spaces, joiners, fillers, tags.
-const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
+/** What a text has no shape without: spaces, Braille's too, and what is not seen. */
+const BLANK = /[\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const MAX_NAME_CHARACTERS = 100;
 
 /**
- * Makes a text of a client safe to show: without control characters and the like, well-formed, and not longer than a limit.
+ * Makes a text of a client safe to show: without control and invisible characters, well-formed, and not longer than a limit.
  * @param max characters (code points)
  */
 export const shownText = (text: string, max: number): string =>
-  [...text.toWellFormed().replaceAll(new RegExp(UNPRINTABLE, "gu"), "")].slice(0, max).join("");
-/** Returns whether a text is valid Unicode and has no control characters. */
-export const isPrintable = (text: string): boolean => text.isWellFormed() && !UNPRINTABLE.test(text);
+  [...replaceUnseen(text.toWellFormed(), () => "")].slice(0, max).join("");
+/** Returns whether a text is valid Unicode, and a reader sees all of it. */
+export const isPrintable = (text: string): boolean => text.isWellFormed() && firstUnseen(text) === undefined;
 
-/** Text of any length that is valid Unicode and has no control characters. */
+const isSeen = z.refine<string>((text) => firstUnseen(text) === undefined, {
+  // Nobody could find the character without its code.
+  error: ({ input }) =>
+    `must not contain control or invisible characters: it has ${escaped(firstUnseen(String(input)) ?? "")}`,
+  abort: true,
+});
+
+/** Text of any length that is valid Unicode, and of which a reader sees all. */
 export const printableText = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
-  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+  isSeen,
 );
 
-/** A display name that a user chooses. */
-export const displayName = z.string(orRequired("must be a string")).check(
-  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
-  z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
+/** A display name that a user chooses. Spaces around it are removed. */
+export const displayName = printableText.check(
+  z.trim(),
+  z.refine((text) => text.replaceAll(BLANK, "") !== "", "must not be blank"),
   z.refine((text) => [...text].length <= MAX_NAME_CHARACTERS, `must be at most ${MAX_NAME_CHARACTERS} characters long`),
-  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
   z.meta({ minLength: 1, maxLength: MAX_NAME_CHARACTERS }),
 );
 
@@ -58,11 +62,8 @@ export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number) =>
  */
 export const setOf = <Item extends z.ZodMiniType<string>>(item: Item, max: number) =>
   z.pipe(
-    z.array(item, orRequired("must be an array")).check(
-      z.refine((items) => items.length > 0, "must not be empty"),
-      z.refine((items) => items.length <= max, `must have at most ${max} entries`),
-      z.meta({ minItems: 1, maxItems: max }),
-    ),
+    // Not with `refine`: zod checks these lengths before the entries.
+    listOf(item, max).check(z.minLength(1, "must not be empty")),
     z.transform((items: z.output<Item>[]) => [...new Set(items)]),
   );
 
@@ -124,18 +125,22 @@ export const userId = z.string(orRequired("must be a string")).check(
     `must have 1 to ${MAX_USER_ID_CHARACTERS} characters`,
   ),
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
-  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+  // Not all of `isSeen`: users exist with these ids, and an id is compared, not read.
+  z.refine(
+    (text) => !/[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u.test(text),
+    "must not contain control characters",
+  ),
   z.refine((text) => !/["\\]/.test(text), 'must not contain " or \\'),
 );
 
 /**
  * Validates an input against a schema and returns the output of the schema.
- * @throws ApiError `validation_error` with one detail for each violated rule
+ * @throws ApiError `validation_error` with one detail for each violated rule, 20 details at most
  */
 export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown): z.output<Schema> {
   const result = z.safeParse(schema, input);
   if (result.success) return result.data;
-  throw invalidInput(result.error.issues.flatMap(toDetails));
+  throw invalidInput(reportable(result.error.issues));
 }
 
 /** Returns the error for a field whose rule a schema cannot express, because it depends on more than the input. */
@@ -146,12 +151,28 @@ function invalidInput(details: ErrorDetail[]): ApiError {
   return new ApiError("validation_error", `The input is not valid: ${summary}.`, { details });
 }
 
+const MAX_DETAILS = 20;
+/** Of all details as JSON. The message of the error repeats them, and the result of an import has those of 1,000 rows. */
+const MAX_DETAIL_BYTES = 4_000;
+
+/** A hostile body may violate rules thousands of times. The first violation is always reported. */
+function reportable(issues: z.core.$ZodIssue[]): ErrorDetail[] {
+  let bytes = 0;
+  return issues
+    .slice(0, MAX_DETAILS)
+    .map(toDetail)
+    .filter((detail, index) => {
+      bytes += Buffer.byteLength(JSON.stringify(detail));
+      return index === 0 || bytes <= MAX_DETAIL_BYTES;
+    });
+}
+
 const MAX_SHOWN_CHARACTERS = 60;
 
-function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
+function toDetail(issue: z.core.$ZodIssue): ErrorDetail {
   const path = issue.path.map(String);
-  if (issue.code !== "unrecognized_keys") return [{ path: path.join("."), message: issue.message }];
+  if (issue.code !== "unrecognized_keys") return { path: path.join("."), message: issue.message };
   // Report only the first unknown field: a hostile body may contain thousands of them, with long names.
   const [key = ""] = issue.keys;
-  return [{ path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" }];
+  return { path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { serviceAccountUserId } from "../access/identity.ts";
+import { requireActive } from "../access/suspension-store.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "../api-keys/api-key.ts";
 import { apiKeyInput } from "../api-keys/api-key-input.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
@@ -11,6 +12,7 @@ import * as serviceAccounts from "./service-account-store.ts";
 export const handler = defineEndpoint(endpoints.createServiceAccountApiKey, {
   input: apiKeyInput,
   async run({ params: { project_id, service_account_id }, input, actor, onceOnly, now }) {
+    await requireActive(project_id);
     const other = input.project_ids?.findIndex((id) => id !== project_id) ?? -1;
     if (other !== -1) throw invalidField(`project_ids.${other}`, "is not the project of the service account");
     const owner = serviceAccountUserId(service_account_id);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { membershipOf } from "../access/membership-store.ts";
+import { requireActive } from "../access/suspension-store.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { createServiceAccount, serviceAccountInput, toListItem } from "./service-account.ts";
@@ -9,6 +10,7 @@ import * as serviceAccounts from "./service-account-store.ts";
 export const handler = defineEndpoint(endpoints.createServiceAccount, {
   input: serviceAccountInput,
   async run({ params: { project_id }, input, identity, actor, onceOnly, now }) {
+    await requireActive(project_id);
     const account = createServiceAccount(input, project_id, identity.userId, now, randomBytes(16));
     const membership = await membershipOf(identity.userId, project_id);
     const response = toListItem(account);

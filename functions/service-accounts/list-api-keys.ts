@@ -9,9 +9,9 @@ import * as serviceAccounts from "./service-account-store.ts";
 /** Lists the API keys of a service account, oldest first. */
 export const handler = defineEndpoint(endpoints.listServiceAccountApiKeys, {
   query: listQuery,
-  async run({ params, query, now }) {
+  async run({ params, identity, query, now }) {
     const owner = await serviceAccounts.keyOwner(params);
-    const keys = await meteredReads(params.project_id, now, (reads) => apiKeys.list(reads, owner, now));
+    const keys = await meteredReads(`user:${identity.userId}`, now, (reads) => apiKeys.list(reads, owner, now));
     return ok(keys.map((apiKey) => toListItem(apiKey, query.include)));
   },
 });

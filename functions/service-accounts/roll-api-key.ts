@@ -1,3 +1,4 @@
+import { requireActive } from "../access/suspension-store.ts";
 import { toCreated } from "../api-keys/api-key.ts";
 import { rollInput } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
@@ -12,6 +13,7 @@ import * as serviceAccounts from "./service-account-store.ts";
 export const handler = defineEndpoint(endpoints.rollServiceAccountApiKey, {
   input: rollInput,
   async run({ params, input: { overlap_seconds: overlapSeconds }, actor, now }) {
+    await requireActive(params.project_id);
     const owner = await serviceAccounts.keyOwner(params);
     const { apiKey, key } = await apiKeys.roll(owner, params.id, { overlapSeconds, now }, actor);
     return ok(toCreated(apiKey, key));

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { membershipOf } from "../access/membership-store.ts";
+import { requireActive } from "../access/suspension-store.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { invalidField } from "../schema/input.ts";
@@ -13,6 +14,7 @@ import { workflowIssuers } from "./workflow-issuers.ts";
 export const handler = defineEndpoint(endpoints.createTrustedWorkflow, {
   input: trustedWorkflowInput,
   async run({ input, params, identity, actor, onceOnly, now }) {
+    await requireActive(params.project_id);
     const random = randomBytes(TRUSTED_WORKFLOW_RANDOM_BYTES);
     const trust = createTrustedWorkflow(input, issuerNamed(input.issuer), params.project_id, now, random);
     const project = await membershipOf(identity.userId, params.project_id);

@@ -7,9 +7,11 @@ import * as webhooks from "./webhook-store.ts";
 
 /** Returns one webhook, with its health and, if it is disabled, the time and the reason. */
 export const handler = defineEndpoint(endpoints.getWebhook, {
-  async run({ params, now }) {
+  async run({ params, identity, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    const health = await meteredReads(webhook.project_id, now, (reads) => readHealth(webhook, now, reads));
+    const health = await meteredReads({ project: webhook.project_id, caller: identity }, now, (reads) =>
+      readHealth(webhook, now, reads),
+    );
     return ok(toDetail(webhook, health));
   },
 });

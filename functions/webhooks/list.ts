@@ -8,10 +8,10 @@ import * as webhooks from "./webhook-store.ts";
 
 /** Lists the webhooks of a project with their health, oldest first. */
 export const handler = defineEndpoint(endpoints.listWebhooks, {
-  async run({ params, now }) {
+  async run({ params, identity, now }) {
     const list = await webhooks.list(params.project_id);
     const items: object[] = [];
-    await meteredReads(params.project_id, now, async (reads) => {
+    await meteredReads({ project: params.project_id, caller: identity }, now, async (reads) => {
       // One after the other: the rows of each show how many more fit into the page.
       for (const webhook of list) {
         const health =

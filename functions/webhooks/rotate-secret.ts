@@ -10,7 +10,7 @@ import * as webhooks from "./webhook-store.ts";
 export const handler = defineEndpoint(endpoints.rotateWebhookSecret, {
   input: rotationInput,
   async run({ params, input: { overlap_seconds }, actor, now }) {
-    const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    const webhook = await webhooks.getUnsuspended(params);
     const secret = generateSecret(randomBytes(WEBHOOK_RANDOM_BYTES));
     const expiresAt = overlap_seconds === 0 ? undefined : addSeconds(now, overlap_seconds);
     const rotated = await rotateSecret(webhook, secret, { expiresAt, at: now.toISOString(), by: actor });

@@ -1,7 +1,7 @@
 import { platform } from "../access/actor.ts";
 import { revocationPut } from "../access/revocation-store.ts";
 import { projectAudit } from "../audit/audit-store.ts";
-import { COUNTER, readItem, readItems, transactIf } from "../platform/dynamo.ts";
+import { COUNTER, readItems, transactIf } from "../platform/dynamo.ts";
 import { changing, isAsRead, type Part, when } from "../platform/expression.ts";
 import type { Webhook } from "./webhook.ts";
 import { webhookKey } from "./webhook-store.ts";
@@ -18,12 +18,6 @@ interface Counted {
 /** The suspension of a project, and its webhooks. */
 export interface ProjectState extends Counted {
   webhooks: Webhook[];
-}
-
-/** Reads whether a project is suspended, for requests that read none of its webhooks. Strongly consistent. */
-export async function suspensionOf(projectId: string): Promise<Pick<ProjectState, "suspended_at">> {
-  const { suspended_at } = (await readItem<Counted>(webhookKey(projectId, COUNTER))) ?? {};
-  return { ...(suspended_at !== undefined && { suspended_at }) };
 }
 
 /** Reads the counter and the webhooks of a project. Strongly consistent. A project without any item is not suspended. */

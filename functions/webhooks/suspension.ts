@@ -1,4 +1,4 @@
-import { ApiError } from "../platform/errors.ts";
+import { projectSuspended } from "../platform/errors.ts";
 
 /*
  * The suspension of a project. The item that counts its webhooks and each of its webhooks have the time of it, so that
@@ -15,17 +15,10 @@ export const holdsDeliveries = ({ disabled_at, suspended_at }: Suspendable & { d
   disabled_at !== undefined || suspended_at !== undefined;
 
 /**
- * Rejects what sends, and reads of deliveries, statistics and events: a project is suspended because it uses too much. Its
- * projects, webhooks, audit log and credentials can be read, so that the owner sees why and can revoke a leaked credential.
+ * Rejects what sends, creates or changes, and reads of deliveries, statistics and events: a project is suspended because it uses too
+ * much. Its webhooks, audit log and credentials can be read and deleted, so that the owner sees why and can revoke a leaked credential.
  * @throws ApiError `project_suspended` for a webhook, or the state of a project, that is suspended
  */
 export function requireNotSuspended({ suspended_at }: Suspendable): void {
   if (suspended_at !== undefined) throw projectSuspended();
 }
-
-export const projectSuspended = (cause?: unknown) =>
-  new ApiError(
-    "project_suspended",
-    "The project is suspended: its deliveries are held and cannot be read, and nothing is sent. Contact the operator of the platform.",
-    { cause },
-  );

@@ -1,3 +1,4 @@
+import type { Identity } from "../access/identity.ts";
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { chargeToggle } from "../access/request-budget-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
@@ -14,20 +15,20 @@ import { catchUp } from "./worker-call.ts";
 /** Changes the URL, the name or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
 export const handler = defineEndpoint(endpoints.updateWebhook, {
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
-  async run({ params, input, actor, now }) {
+  async run({ params, input, identity, actor, now }) {
     const { project_id, webhook_id } = params;
-    if (input.enabled !== undefined) await chargeToggle(project_id, now);
+    await chargeToggle(project_id, now);
     const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
     // What waits is looked at with the webhook as it is now, not at the time that was planned for the one before.
     if (input.url !== undefined || input.mode !== undefined || input.enabled) await catchUp(webhook, now);
-    return ok(toDetail(webhook, await healthAfterChange(webhook, now)));
+    return ok(toDetail(webhook, await healthAfterChange(webhook, identity, now)));
   },
 });
 
 /** Returns the health, of the webhook's own row alone if the read budget of the project is used up: the change is made. */
-async function healthAfterChange(webhook: Webhook, now: Date): Promise<Health> {
+async function healthAfterChange(webhook: Webhook, caller: Identity, now: Date): Promise<Health> {
   try {
-    return await meteredReads(webhook.project_id, now, (reads) => readHealth(webhook, now, reads));
+    return await meteredReads({ project: webhook.project_id, caller }, now, (reads) => readHealth(webhook, now, reads));
   } catch (error) {
     if (error instanceof ApiError && error.code === "rate_limited") return healthOf(webhook, NOTHING_READ, now);
     throw error;

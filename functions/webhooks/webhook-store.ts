@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Actor, platform } from "../access/actor.ts";
 import { projectAudit } from "../audit/audit-store.ts";
 import { disabledNotificationTime } from "../notifications/notification.ts";
 import type { ConditionsFailedError, TransactItem } from "../platform/aws.ts";
+import { backoffMs } from "../platform/backoff.ts";
 import {
   COUNTER,
   countDown,
@@ -14,10 +16,10 @@ import {
   transactIf,
 } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
-import { ApiError, tooManyChanges } from "../platform/errors.ts";
+import { ApiError, projectSuspended, tooManyChanges } from "../platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../platform/expression.ts";
 import { failureState } from "./circuit-breaker.ts";
-import { projectSuspended, requireNotSuspended } from "./suspension.ts";
+import { requireNotSuspended } from "./suspension.ts";
 import {
   type DisabledReason,
   MAX_WEBHOOKS_PER_PROJECT,
@@ -140,8 +142,8 @@ export async function getUnsuspended(path: { project_id: string; webhook_id: str
  * receiver that is down. Disabling a disabled webhook keeps its time and reason, and notifies no one again.
  * @param at time of the change in ISO 8601
  * @param by absent = the platform
- * @throws ApiError `not_found` when the project has no webhook with this id, `rate_limited` when other requests keep
- * changing it
+ * @throws ApiError `not_found` when the project has no webhook with this id, `project_suspended` unless the platform changes it,
+ * `rate_limited` when other requests keep changing it
  */
 export async function update(
   projectId: string,
@@ -151,7 +153,10 @@ export async function update(
   by: Actor = platform,
 ): Promise<Webhook> {
   for (let races = 0; races < MAX_RACES; races++) {
-    if (await patchAsRead(await get(projectId, id), patch, at, by)) return get(projectId, id);
+    const before = await get(projectId, id);
+    if (by.type !== "platform") requireNotSuspended(before);
+    if (await patchAsRead(before, patch, at, by)) return get(projectId, id);
+    await sleep(backoffMs(races, Math.random()));
   }
   throw tooManyChanges("webhook");
 }

@@ -41,12 +41,12 @@ afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
 test("a bundle may fill its budget of KB of 1,024 bytes; each one over it is a line with both sizes", () => {
   const budgets = ["auth/authorizer", "api-keys/list", "deliveries/redeliver", "attempts/send", "attempts/send-slow"];
-  expect(budgets.map(budgetOf)).toEqual([267, 260, 263, 270, 270]);
+  expect(budgets.map(budgetOf)).toEqual([267, 262, 265, 270, 270]);
   const outputs = (bytes: number) => new Map(["x", "y", "auth/authorizer"].map((file) => [file, { bytes }]));
-  expect(() => checkBudgets(outputs(260 * 1024))).not.toThrow();
-  expect(() => checkBudgets(outputs(260 * 1024 + 1))).toThrow(
-    "The bundle of x has 260.0 KB, but its budget is 260 KB.\n" +
-      "The bundle of y has 260.0 KB, but its budget is 260 KB.\nmeta.json beside the bundles lists their parts",
+  expect(() => checkBudgets(outputs(262 * 1024))).not.toThrow();
+  expect(() => checkBudgets(outputs(262 * 1024 + 1))).toThrow(
+    "The bundle of x has 262.0 KB, but its budget is 262 KB.\n" +
+      "The bundle of y has 262.0 KB, but its budget is 262 KB.\nmeta.json beside the bundles lists their parts",
   );
 });
 

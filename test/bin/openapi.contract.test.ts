@@ -719,8 +719,13 @@ describe("limits and states", () => {
   });
 
   test("what sends, and what reads deliveries and events, is rejected with a documented 403 while the project is suspended", async () => {
-    const { project_id } = fixture.ids;
+    const { project_id, service_account_id } = fixture.ids;
+    const keys = `/v1/projects/${project_id}/service-accounts/${service_account_id}/api-keys`;
+    const key = (await service.as(fixture.token).post(keys, { name: "rolled" })).body.data.id;
     await suspend({ project_id, suspended: true });
+    const rolled = await service.as(fixture.token).post(`${keys}/${key}/roll`, {});
+    expect(rolled.body.error.code).toBe("project_suspended");
+    expectDocumented(operation("rollServiceAccountApiKey"), rolled);
     const reads = [
       "listEvents",
       "listDeliveries",
@@ -729,7 +734,15 @@ describe("limits and states", () => {
       "getCertification",
       "getWebhookStats",
     ];
-    for (const id of ["createWebhook", ...budgeted, ...reads]) {
+    const changes = [
+      "createWebhook",
+      "updateWebhook",
+      "rotateWebhookSecret",
+      "createServiceAccount",
+      "createServiceAccountApiKey",
+      "createTrustedWorkflow",
+    ];
+    for (const id of [...changes, ...budgeted, ...reads]) {
       const { body } = await sendTo(operation(id), { caller: "session", text: exampleOf(operation(id)) });
       expect({ id, code: body.error.code }).toEqual({ id, code: "project_suspended" });
     }

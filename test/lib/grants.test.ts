@@ -52,10 +52,11 @@ test("the API writes memberships of service accounts only, and reads those of pe
     ["service-accounts/create", "PutItem"],
     ["service-accounts/delete", "DeleteItem"],
   ];
+  const projects = dev.table("deployment-webhooks-dev-projects").id;
   for (const [file = "", write] of expected) {
     const onMemberships = dev
       .statementsOf(file)
-      .filter(({ Resource }) => Resource["Fn::GetAtt"]?.[0] === dev.table("deployment-webhooks-dev-projects").id);
+      .filter(({ Resource }) => [Resource].flat().some((each) => each["Fn::GetAtt"]?.[0] === projects));
     expect(onMemberships.map(({ Action, Condition }) => [Action, Condition])).toEqual([
       ["dynamodb:GetItem", undefined],
       [

@@ -1,4 +1,5 @@
 import { WriteStream } from "node:tty";
+import { escaped, replaceUnseen } from "../../../functions/schema/unseen-text.ts";
 import { stringifyExactly } from "../../client/src/exact-json.ts";
 import { usageError } from "./exit-codes.ts";
 
@@ -38,24 +39,22 @@ export function note(text: string): void {
   process.stderr.write(`${printableText(text)}\n`);
 }
 
-// Control characters, line separators and bidirectional overrides. Names, URLs and responses are written by others.
-const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu;
-// An own style, or a character that may act on the terminal.
-const STYLE_OR_UNPRINTABLE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with ESC
-  /\u001b\[(?:1|2|22|31|32|33|35|39)m|(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu;
+/** An own style, or what is between them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with ESC
+const STYLE_OR_TEXT = /(\u001b\[(?:1|2|22|31|32|33|35|39)m)|\u001b|[^\u001b]+/g;
 
 /** Escapes what no formatting function has, such as an error code that a server chooses. Keeps line breaks, tabs and styles. */
 export const printableText = (text: string): string =>
-  text.replace(STYLE_OR_UNPRINTABLE, (found) => (found.length > 1 ? found : printable(found)));
+  text.replace(STYLE_OR_TEXT, (part, style: string | undefined) => style ?? replaceUnseen(part, escapedInLines));
 
-/** Escapes the characters of untrusted text that would act on the terminal, line breaks included. */
-export const printable = (text: string): string =>
-  text.replace(UNPRINTABLE, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const escapedInLines = (found: string): string => (/[\n\t]/.test(found) ? found : escaped(found));
 
-/** Prints JSON, with the control characters escaped that JSON allows unescaped. */
+/** Escapes the characters of untrusted text that a reader does not see or that would act on the terminal, line breaks included. */
+export const printable = (text: string): string => replaceUnseen(text, escaped);
+
+/** Prints JSON, with the characters escaped that JSON allows unescaped. */
 export const jsonText = (value: unknown, indent?: number): string =>
-  stringifyExactly(value, indent).replace(/[\u007f-\u009f\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, printable);
+  replaceUnseen(stringifyExactly(value, indent), escapedInLines);
 
 /** Prints a list: its records with `--json`, otherwise a view of it, or on stderr that it is empty. */
 export function printList<Item>(

@@ -236,7 +236,7 @@ export interface paths {
     head?: never;
     /**
      * Change, disable or enable a webhook
-     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. A project can change `enabled` 120 times a minute; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `webhooks:write`.
+     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. The webhooks of a project can be changed 120 times a minute; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     patch: operations["updateWebhook"];
     trace?: never;
@@ -2589,7 +2589,7 @@ export interface components {
     /**
      * @description `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
-     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
      */
     InsufficientPermissionOrProjectSuspended: {
       headers: {
@@ -2624,7 +2624,7 @@ export interface components {
      *
      *     `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
-     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
      */
     Forbidden: {
       headers: {
@@ -2731,8 +2731,10 @@ export interface components {
      * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
      */
-    ForbiddenOrSessionRequired: {
+    ForbiddenOrSessionRequiredOrProjectSuspended: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -2748,7 +2750,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "forbidden" | "session_required";
+            code: "forbidden" | "session_required" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -2807,6 +2809,39 @@ export interface components {
              * @enum {string}
              */
             code: "trusted_workflow_limit_reached";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /**
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
+     *
+     *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
+     */
+    ForbiddenOrSessionRequired: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden" | "session_required";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -2927,7 +2962,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
           /** @description Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, including permissions added later. */
           permissions?: (
@@ -3134,7 +3169,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
         };
       };
@@ -3600,7 +3635,7 @@ export interface operations {
         "application/json": {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name?: string;
           /** @description The events that are sent. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -3784,7 +3819,7 @@ export interface operations {
         "application/json": {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. `null` removes it. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. `null` removes it. */
           name?: string | null;
           /** @description The events that are sent. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -3850,7 +3885,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -3927,7 +3962,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -4811,7 +4846,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
           /**
            * @description Role of its keys in the project.
@@ -4883,7 +4918,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["ServiceAccountLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5007,7 +5042,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
           /** @description Permissions of the key, of this list or of `platform_permissions` of the current credential. Default: everything its user may do, including permissions added later. */
           permissions?: (
@@ -5064,7 +5099,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["ApiKeyLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5133,7 +5168,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name: string;
         };
       };
@@ -5237,7 +5272,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5334,7 +5369,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The label shown in lists. 1 to 100 characters, without control characters. Default: none. */
+          /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. Default: none. */
           name?: string;
           /** @description The CI system: `github`, `gitlab`, or another name, of those that the stage accepts. */
           issuer: string;
@@ -5402,7 +5437,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrSessionRequired"];
+      403: components["responses"]["ForbiddenOrSessionRequiredOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["TrustedWorkflowLimitReached"];
       413: components["responses"]["PayloadTooLarge"];

@@ -1,4 +1,6 @@
+import { options } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { escaped, replaceUnseen } from "../../../functions/schema/unseen-text.ts";
 import type { ApiError } from "../../client/src/errors.ts";
 import { Countdown, ErrorMessage, Heading, updateTitle } from "./components.tsx";
 import { connectionTo } from "./connection.ts";
@@ -18,6 +20,13 @@ const WebhookScreen = lazy(async () => (await import("./webhook.tsx")).WebhookSc
 const Keys = lazy(async () => (await import("./keys.tsx")).Keys);
 const Audit = lazy(async () => (await import("./audit.tsx")).Audit);
 const Access = lazy(async () => (await import("./access.tsx")).Access);
+
+const escapedInLines = (found: string): string => (/[\r\n\t]/.test(found) ? found : escaped(found));
+
+// All text of the page passes here. Most of it was written by others, and two names may differ in what a reader does not see.
+options.vnode = (vnode: { props: unknown }) => {
+  if (typeof vnode.props === "string") vnode.props = replaceUnseen(vnode.props, escapedInLines);
+};
 
 interface AppProps {
   apiUrl: string;

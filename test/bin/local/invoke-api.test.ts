@@ -91,6 +91,9 @@ test.each([
   ["Origin", "https://attacker.example"],
   ["Origin", "null"],
   ["Sec-Fetch-Site", "same-origin"],
+  ["Host", "attacker.example"],
+  ["Host", "127.0.0.1.attacker.example:3000"],
+  ["Host", "localhost.attacker.example"],
 ])("rejects a request of a web page, with %s: %s, and changes nothing", async (name, value) => {
   const { userId, api } = service.user();
   const membership = { user_id: userId, project_id: randomUUID(), name: "shop" };

@@ -70,7 +70,7 @@ describe("each list", () => {
   );
 
   test.each([...lists, "webhooks"])("%s: is rejected with 429 beyond the budget, before it reads", async (list) => {
-    await givenUsedReads(scenario.projectId, 5_000);
+    await givenUsedReads(scenario.projectId, 10_000);
     const response = await call(list);
     expect(errorOf(response)).toEqual({ status: 429, code: "rate_limited" });
     const seconds = Number(response.headers.get("retry-after"));
@@ -118,14 +118,14 @@ test("a poll of a feed with an event a second reads 120 units, so that 13 follow
 
 test("the budget of reads leaves that of test deliveries as it is", async () => {
   const { api, path, projectId } = await newScenario(service);
-  await givenUsedReads(projectId, 5_000);
+  await givenUsedReads(projectId, 10_000);
   expect((await api.post(`${path}/test`, {})).status).toBe(202);
 });
 
 test("one webhook is not shown beyond the budget of reads, and a change of it is made and shows its own row", async () => {
   const { api, path, projectId, webhook } = await newScenario(service);
   await givenRows(webhook, 1, "{}");
-  await givenUsedReads(projectId, 5_000);
+  await givenUsedReads(projectId, 10_000);
   expect(errorOf(await api.get(path))).toEqual({ status: 429, code: "rate_limited" });
   const { status, body } = await api.patch(path, { enabled: false });
   expect(status).toBe(200);
@@ -145,19 +145,18 @@ test("one delivery is charged if its row is large, and not shown beyond the budg
   expect((await get(large)).status).toBe(200);
   expect(await usedReads(projectId)).toBe(63);
   // A page of 250 units still fits.
-  await givenUsedReads(projectId, 4_750);
+  await givenUsedReads(projectId, 9_750);
   expect((await get(small)).status).toBe(200);
-  await givenUsedReads(projectId, 4_751);
+  await givenUsedReads(projectId, 9_751);
   expect(errorOf(await get(small))).toEqual({ status: 429, code: "rate_limited" });
 });
 
 test.each(["user", "project"])(
-  "a page of 100 large events of the audit log of a %s is charged, and not shown beyond the budget",
+  "a page of 100 large events of the audit log of a %s is charged to the caller, and not shown beyond their budget",
   async (kind) => {
     const { userId, api } = service.user();
     const projectId = await service.project(userId);
     const scope = kind === "user" ? (`user:${userId}` as const) : (`project:${projectId}` as const);
-    const spender = kind === "user" ? scope : projectId;
     const path = kind === "user" ? "/v1/audit-events" : `/v1/projects/${projectId}/audit-events`;
     await givenAuditEvents(scope, 105);
     const { status, body, headers } = await api.get(`${path}?limit=100`);
@@ -166,11 +165,48 @@ test.each(["user", "project"])(
       count: 100,
       link: expect.stringContaining(`cursor=${body.data[99].id}`),
     });
-    expect(await usedReads(spender)).toBeGreaterThan(50);
-    await givenUsedReads(spender, 5_000);
+    expect(await usedReads(`user:${userId}`)).toBeGreaterThan(50);
+    await givenUsedReads(`user:${userId}`, 5_000);
     expect(errorOf(await api.get(path))).toEqual({ status: 429, code: "rate_limited" });
   },
 );
+
+/** What a viewer, or a leaked key of one, must not take from the admins of the project. */
+test("a user who uses up their half of a project's budget, with any credentials, leaves the others theirs and the audit log", async () => {
+  const { viewer, path, projectId, webhook } = await newScenario(service);
+  const { userId, api } = service.user();
+  await service.project(userId, { projectId });
+  await givenRows(webhook, 20);
+  const keys = await Promise.all(
+    [undefined, ["deliveries:read"]].map((permissions) => viewer.post("/v1/api-keys", { name: "ci", permissions })),
+  );
+  const credentials = [viewer, ...keys.map(({ body }) => service.as(body.data.key))];
+  const search = `${path}/deliveries?error_code=tls_error`;
+  let searches = 0;
+  for (const credential of credentials) {
+    for (let status = 200; status === 200; searches++) ({ status } = await credential.get(search));
+  }
+  // Of 20 pages in each window, in which the test may end.
+  expect(searches).toBeGreaterThan(18);
+  const account = (await api.post(`/v1/projects/${projectId}/service-accounts`, { name: "ci", role: "admin" })).body
+    .data;
+  const lists = [
+    search,
+    path,
+    `/v1/projects/${projectId}/webhooks`,
+    `/v1/projects/${projectId}/events`,
+    `${path}/stats`,
+  ];
+  const ofCaller = [
+    `/v1/projects/${projectId}/audit-events`,
+    `/v1/projects/${projectId}/service-accounts/${account.id}/api-keys`,
+  ];
+  for (const list of [...lists, ...ofCaller]) expect([list, (await api.get(list)).status]).toEqual([list, 200]);
+  await givenUsedReads(projectId, 10_000);
+  for (const list of ofCaller) expect([list, (await api.get(list)).status]).toEqual([list, 200]);
+  await givenUsedReads(`user:${userId}`, 5_000);
+  for (const list of ofCaller) expect([list, (await api.get(list)).status]).toEqual([list, 429]);
+});
 
 test.each(["all webhooks", "all but the first"])(
   "a list of 9 webhooks reads at most 250 units, with the largest rows of %s",
@@ -187,6 +223,7 @@ test.each(["all webhooks", "all but the first"])(
 );
 
 describe("meteredReads", () => {
+  const caller = { userId: "ann", authType: "jwt" } as const;
   const now = new Date("2026-03-01T10:15:40.000Z");
   let webhook: Webhook;
   let projectId: string;
@@ -219,10 +256,10 @@ describe("meteredReads", () => {
       return output;
     });
     const startedAt = new Date();
-    await givenUsedReads(projectId, 4_000);
+    await givenUsedReads(projectId, 9_000);
     const results = await inParallel([...Array(10).keys()], 10, async () => {
       mostInFlight = Math.max(mostInFlight, ++inFlight);
-      return meteredReads(projectId, startedAt, (reads) => readAll(reads, 100)).then(
+      return meteredReads({ project: projectId, caller }, startedAt, (reads) => readAll(reads, 100)).then(
         () => true,
         (error) => {
           expect(error).toMatchObject({ code: "rate_limited" });
@@ -234,7 +271,7 @@ describe("meteredReads", () => {
     expect(mostInFlight).toBe(10);
     expect(accepted).toBeGreaterThan(0);
     expect(accepted).toBeLessThanOrEqual(5);
-    const used = (await usedReads(projectId)) - 2 * 4_000;
+    const used = (await usedReads(projectId)) - 2 * 9_000;
     expect(used).toBe(consumed);
     // Each rejected request has read three rows, in its first query, before it was rejected.
     expect(used).toBeLessThanOrEqual(1_000 + 36.5 * (10 - accepted));
@@ -242,14 +279,14 @@ describe("meteredReads", () => {
 
   test("charges what a request has read before it is rejected: three rows", async () => {
     await givenRows(webhook, 25);
-    const result = meteredReads(projectId, new Date(), async (reads) => {
+    const result = meteredReads({ project: projectId, caller }, new Date(), async (reads) => {
       await reads.query(queryFor(100));
-      await givenUsedReads(projectId, 5_000);
+      await givenUsedReads(projectId, 10_000);
       await reads.query(queryFor(100));
     });
     await expect(result).rejects.toMatchObject({ code: "rate_limited" });
     // Both windows that are set, and the charge in one of them.
-    expect(await usedReads(projectId)).toBe(10_036.5);
+    expect(await usedReads(projectId)).toBe(20_036.5);
   });
 
   test.each([
@@ -259,7 +296,7 @@ describe("meteredReads", () => {
     "%d queries at once for three rows each are charged: %s, as each row counts as a unit until it is read",
     async (count, isCharged) => {
       await givenRows(webhook, 3, "{}");
-      await meteredReads(projectId, now, (reads) =>
+      await meteredReads({ project: projectId, caller }, now, (reads) =>
         inParallel(Array(count).fill(queryFor(3)), count, (query) => reads.query(query)),
       );
       expect((await usedReads(projectId)) > 0).toBe(isCharged);
@@ -274,7 +311,7 @@ describe("meteredReads", () => {
       if (command === "QueryCommand" && ++queries === 2) await isReleased.promise;
       return send();
     });
-    await meteredReads(projectId, now, async (reads) => {
+    await meteredReads({ project: projectId, caller }, now, async (reads) => {
       const [first, second] = [reads.query(queryFor(3)), reads.query(queryFor(3))];
       await first;
       expect(reads.unitsLeft).toBe(250 - 0.5 - 3);
@@ -287,20 +324,20 @@ describe("meteredReads", () => {
     [25, 0],
     [25.5, 25.5],
   ])("charges %d units that are no queries with %d", async (units, charged) => {
-    await meteredReads(projectId, now, (reads) => reads.add(units));
+    await meteredReads({ project: projectId, caller }, now, (reads) => reads.add(units));
     expect(await usedReads(projectId)).toBe(charged);
   });
 
   test("charges a single query that consumed more than expected", async () => {
     await givenRows(webhook, 3);
-    await meteredReads(projectId, now, (reads) => readAll(reads, 5));
+    await meteredReads({ project: projectId, caller }, now, (reads) => readAll(reads, 5));
     // And half a unit for the query that finds no more.
     expect(await usedReads(projectId)).toBe(37);
   });
 
   test("returns what it reserved and did not use, to the window in which it reserved", async () => {
     await givenRows(webhook, 6);
-    await meteredReads(projectId, now, (reads) => readAll(reads, 2));
+    await meteredReads({ project: projectId, caller }, now, (reads) => readAll(reads, 2));
     expect(await usedReads(projectId)).toBe(74);
   });
 });

@@ -96,19 +96,30 @@ test("a redelivery of an unknown delivery uses the budget, because it costs a wr
   expect({ status, used: await usedBudget(scenario.projectId) }).toEqual({ status: 404, used: 1 });
 });
 
-test.each([false, true])("enabling or disabling a webhook uses a budget of its own (enabled: %s)", async (enabled) => {
+const changes = [
+  { enabled: false },
+  { enabled: true },
+  { url: "https://example.com/other" },
+  { mode: "shadow" },
+  { mode: "live" },
+  { name: "Chat" },
+  { filter: { branch: ["main"] } },
+  { events: ["deploy.failed"] },
+];
+
+test.each(changes)("the change %j of a webhook uses a budget of its own", async (change) => {
   await givenUsedBudget(scenario.projectId, 120);
-  expect((await scenario.api.patch(scenario.path, { enabled })).status).toBe(200);
+  expect((await scenario.api.patch(scenario.path, change)).status).toBe(200);
   expect(await usedBudget(`toggle:${scenario.projectId}`)).toBe(1);
 });
 
-test("a change of a webhook beyond its budget is rejected if it enables or disables it, and otherwise made; other requests are accepted", async () => {
+test.each(changes)("the change %j beyond this budget is rejected, and other requests are accepted", async (change) => {
   await givenUsedBudget(`toggle:${scenario.projectId}`, 120);
-  const disabled = await scenario.api.patch(scenario.path, { enabled: false });
-  expect(errorOf(disabled)).toEqual({ status: 429, code: "rate_limited" });
-  const { status, body } = await scenario.api.patch(scenario.path, { events: ["deploy.failed"] });
+  expect(errorOf(await scenario.api.patch(scenario.path, change))).toEqual({ status: 429, code: "rate_limited" });
+  const { status, body } = await scenario.api.get(scenario.path);
   expect({ status, enabled: body.data.enabled }).toEqual({ status: 200, enabled: true });
   expect((await send("redeliver")).status).toBe(202);
+  expect((await scenario.api.delete(scenario.path)).status).toBe(204);
 });
 
 test("all webhooks of a project share its budget, and another project has its own", async () => {

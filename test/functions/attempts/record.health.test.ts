@@ -60,7 +60,7 @@ test("a webhook without a success for five days is disabled while its deliveries
 
 describe("health", () => {
   const healthNow = async () =>
-    readHealth((await webhookNow()) ?? webhook, new Date(), new MeteredReads(webhook.project_id, new Date()));
+    readHealth((await webhookNow()) ?? webhook, new Date(), new MeteredReads(`user:${webhook.project_id}`, new Date()));
 
   test("does not change with a failed test delivery", async () => {
     receiver.respondWith(500);

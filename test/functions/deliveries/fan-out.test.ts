@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import type { FirstAttempt } from "../../../functions/deliveries/delivery-queue.ts";
+import { toRecord } from "../../../functions/deliveries/event-presenter.ts";
 import type { StoredEvent } from "../../../functions/deliveries/event-store.ts";
 import { handler } from "../../../functions/deliveries/fan-out.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
@@ -50,6 +51,30 @@ afterEach(async () => {
 const publish = (...events: unknown[]) => handler(pipelineBatch(...events));
 const receive = (event: unknown, options: Parameters<typeof pipelineRecord>[1]) =>
   handler({ Records: [pipelineRecord(event, options)] });
+
+/** What a customer may choose, if the pipeline copies it to `data`. None may page the operator, as a dead letter does. */
+test.each([
+  ["the mark of a test delivery", '{"test":true}'],
+  ["100,000 nested lists", `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
+  ["30,000 nested objects", `{"a":${'{"a":'.repeat(30_000)}1${"}".repeat(30_000)}}`],
+  ["250 KB of text", JSON.stringify({ log: "x".repeat(250_000) })],
+  ["250 KB of escaped characters", `{"log":"${"\\u0007".repeat(41_000)}"}`],
+  ["20,000 fields", JSON.stringify(Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, n])))],
+  ["numbers beyond double precision", '{"a":123456789012345678901234567890,"b":1e999,"c":-0,"d":[9007199254740993]}'],
+  ["a lone surrogate", '{"branch":"\\ud800","\\udfff":1}'],
+  ["NUL and noncharacters", '{"branch":"a\\u0000b\\ufffe\\uffff"}'],
+  ["reserved names", '{"__proto__":{"x":1},"constructor":{"prototype":1},"toString":"x","toJSON":1,"rawJSON":"1"}'],
+  ["empty names, and a name twice", '{"":"x"," ":"y","branch":"a","branch":"b"}'],
+])("an event whose data has %s is delivered and stored, and is no dead letter", async (_title, data) => {
+  const event = eventOf(webhook.project_id);
+  const body = JSON.stringify({ ...event, data: "<data>" }).replace('"<data>"', () => data);
+  expect(await handler({ Records: [{ ...pipelineRecord(event, {}), body }] })).toEqual(allDone);
+  expect(await takeMessages("events", "dead letters")).toEqual([]);
+  const rows = await itemsOf("events", { project_id: webhook.project_id });
+  expect(rows.map((row) => JSON.parse(JSON.stringify(toRecord(row as never))).payload.event)).toEqual([event.event]);
+  const [waiting, carried] = [await rowsOf(webhook), await takeDeliveryMessages()];
+  expect(waiting.length + carried.length).toBeGreaterThan(0);
+});
 
 async function onlyRowOf(subscribed: Webhook) {
   const [row, ...others] = await rowsOf(subscribed);

@@ -244,7 +244,7 @@ describe("a reader who follows the feed", () => {
     const now = Date.now();
     const at = (seconds: number) => new Date(now + seconds * 1000);
     const page = (query: Parameters<typeof oldestPage>[2], time: Date) =>
-      oldestPage(new MeteredReads(projectId, time), projectId, query, time);
+      oldestPage(new MeteredReads(`user:${projectId}`, time), projectId, query, time);
     // The first one has just as much time as an event needs.
     const events = [await given({ at: at(-35) }), await given({ at: at(-20) }), await given({ at: at(-10) })];
     const first = await page({ limit: 2 }, at(0));

@@ -207,6 +207,15 @@ const failDynamo = (error: unknown): void => interceptDynamo(() => Promise.rejec
 const named = (name: string, more: object = {}) =>
   Object.assign(new Error("internal detail: 10.1.2.3 arn:aws:dynamodb"), { name, ...more });
 
+const throttled = (name: string, field: string, reason: string) =>
+  named(name, { $fault: "client", [field]: [{ reason }] });
+const canceled = (...codes: string[]) =>
+  new TransactionCanceledException({
+    message: "internal detail",
+    $metadata: {},
+    CancellationReasons: codes.map((Code) => ({ Code })),
+  });
+
 const outages: [title: string, error: unknown][] = [
   ["a refused connection", named("Error", { code: "ECONNREFUSED" })],
   ["a reset connection", named("Error", { code: "ECONNRESET" })],
@@ -224,15 +233,28 @@ const outages: [title: string, error: unknown][] = [
   ["an internal error of DynamoDB, by its name", named("InternalServerError")],
   ["a fault of the server, whatever its name", named("UnknownError", { $fault: "server" })],
   ["an error that the SDK would retry", named("UnknownError", { $retryable: {} })],
-  ["a conflict of transactions", named("TransactionConflictException", { $fault: "client" })],
+  ["throttling of a table", throttled("ThrottlingException", "throttlingReasons", "TableWriteAccountLimitExceeded")],
   [
-    "a transaction canceled by throttling",
-    new TransactionCanceledException({
-      message: "internal detail",
-      $metadata: {},
-      CancellationReasons: [{ Code: "ThrottlingError" }],
-    }),
+    "a table's maximum",
+    throttled("ThrottlingException", "throttlingReasons", "TableReadMaxOnDemandThroughputExceeded"),
   ],
+  ["a transaction canceled without a reason", canceled()],
+  ["a transaction canceled by the throughput of a table", canceled("None", "ProvisionedThroughputExceeded")],
+];
+
+const contentions: [title: string, error: unknown][] = [
+  ["a conflict of transactions", named("TransactionConflictException", { $fault: "client" })],
+  ["a transaction that others keep canceling", canceled("None", "TransactionConflict")],
+  ["a transaction canceled by throttling", canceled("None", "ThrottlingError")],
+  ...["TableWriteKeyRangeThroughputExceeded", "IndexReadKeyRangeThroughputExceeded"].flatMap(
+    (reason): typeof outages => [
+      [`${reason} of a ThrottlingException`, throttled("ThrottlingException", "throttlingReasons", reason)],
+      [
+        `${reason} of another exception`,
+        throttled("ProvisionedThroughputExceededException", "ThrottlingReasons", reason),
+      ],
+    ],
+  ),
 ];
 
 const faults: [title: string, error: unknown][] = [
@@ -247,6 +269,7 @@ const faults: [title: string, error: unknown][] = [
 describe.each([
   ["an outage of AWS", 503, "service_unavailable", outages],
   ["an internal error", 500, "internal_error", faults],
+  ["too many requests for the same items", 429, "rate_limited", contentions],
 ])("%s", (_kind, status, code, errors) => {
   test.each(errors)(`returns ${status} without details: %s`, async (_title, error) => {
     failDynamo(error);
@@ -256,7 +279,7 @@ describe.each([
       expect(JSON.parse(result.body)).toEqual({
         error: { code, message: expect.not.stringContaining("internal detail"), request_id: "request-1" },
       });
-      expect(result.headers?.["Retry-After"]).toBe(status === 503 ? "1" : undefined);
+      expect(result.headers?.["Retry-After"]).toBe(status === 500 ? undefined : "1");
       expect(JSON.stringify(result)).not.toContain("internal detail");
     }
   });
@@ -266,8 +289,8 @@ describe.each([
     await invoke(createKey, { body: '{"name":"my key name"}' });
     expect(logged).toHaveLength(1);
     const line = JSON.parse(logged[0] ?? "");
-    expect(line).toMatchObject({ level: "error", request_id: "request-1" });
-    expect(line.error.message).toContain("internal detail");
+    expect(line).toMatchObject({ level: status === 429 ? "warn" : "error", request_id: "request-1" });
+    expect(line.error?.message ?? line.reason).toContain("internal detail");
     expect(logged[0]).not.toContain("my key name");
   });
 });

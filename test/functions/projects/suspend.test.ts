@@ -3,6 +3,8 @@ import { DeleteCommand, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import type { OperationId } from "../../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { type SuspensionResult, handler as suspendFor } from "../../../functions/projects/suspend.ts";
@@ -24,8 +26,9 @@ import { fakeDate } from "../../support/fake-date.ts";
 import { notifications } from "../../support/notifications.ts";
 import { useReceiver } from "../../support/receiver.ts";
 import { errorOf, useScenario } from "../../support/scenario.ts";
-import { useService } from "../../support/service.ts";
+import { send, useService } from "../../support/service.ts";
 import { itemsOf } from "../../support/stored-items.ts";
+import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
 const service = useService();
 const receiver = useReceiver("test");
@@ -274,14 +277,63 @@ describe("while a project is suspended", () => {
     expect(errorOf(await service.user().api.post(`${scenario.path}/test`))).toMatchObject({ code: "not_found" });
   });
 
-  test("webhooks show since when, and only then; they can be read, changed, rotated and deleted", async () => {
+  /** Each endpoint that changes something in a project: what takes away is allowed. A new row must be added here. */
+  const whileSuspended: Partial<Record<OperationId, "allowed" | "refused">> = {
+    createWebhook: "refused",
+    updateWebhook: "refused",
+    rotateWebhookSecret: "refused",
+    deleteWebhook: "allowed",
+    sendTestDelivery: "refused",
+    certifyWebhook: "refused",
+    redeliver: "refused",
+    recoverDeliveries: "refused",
+    createServiceAccount: "refused",
+    deleteServiceAccount: "allowed",
+    createServiceAccountApiKey: "refused",
+    updateServiceAccountApiKey: "allowed",
+    rollServiceAccountApiKey: "refused",
+    deleteServiceAccountApiKey: "allowed",
+    createTrustedWorkflow: "refused",
+    deleteTrustedWorkflow: "allowed",
+  };
+  const changing = endpointRows.filter(({ method, path }) => method !== "GET" && path.includes("{project_id}"));
+
+  test("the table has each endpoint that changes something in a project", () => {
+    expect(Object.keys(whileSuspended).sort()).toEqual(changing.map(({ id }) => id).sort());
+  });
+
+  test.each(changing)("$id is allowed or refused as the table says, and allowed after the suspension", async (row) => {
+    const { api, projectId, path } = scenario;
+    const post = async (resource: string, body: object) =>
+      (await api.post(`/v1/projects/${projectId}/${resource}`, body)).body.data.id as string;
+    const account = await post("service-accounts", { name: "ci", role: "viewer" });
+    const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
+    const ids: Record<string, string> = {
+      project_id: projectId,
+      webhook_id: scenario.webhook.id,
+      delivery_id: (await api.post(`${path}/test`, {})).body.data.id,
+      service_account_id: account,
+      id: await post(`service-accounts/${account}/api-keys`, { name: "job" }),
+      trusted_workflow_id: await post("trusted-workflows", trust),
+    };
+    const target = row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "");
+    const headers = { authorization: `Bearer ${scenario.token}`, "content-type": "application/json" };
+    const request = () =>
+      send(`${service.baseUrl}${target}`, { method: row.method, headers, body: validBodyOf(row) ?? null });
+    await suspend();
+    const { status, body } = await request();
+    const isRefused = whileSuspended[row.id as OperationId] === "refused";
+    const success = { status: successStatusOf(row), code: undefined };
+    expect({ status, code: body?.error?.code }).toEqual(isRefused ? suspendedError : success);
+    await resume();
+    if (isRefused) expect((await request()).body?.error?.code).not.toBe(suspendedError.code);
+  });
+
+  test("webhooks show since when, and only then; they can be read and deleted", async () => {
     expect(await shown()).not.toHaveProperty("suspended_at");
     const { suspended_at } = await suspend();
     expect(await shown()).toMatchObject({ enabled: true, disabled_at: null, suspended_at });
     expect(await shown(webhooksPath())).toMatchObject([{ enabled: true, suspended_at }]);
-    const patched = await scenario.api.patch(scenario.path, { url: "https://example.com/new" });
-    expect(patched.body.data).toMatchObject({ url: "https://example.com/new", suspended_at });
-    expect((await scenario.api.post(`${scenario.path}/rotate-secret`)).body.data).toMatchObject({ suspended_at });
     expect((await scenario.api.delete(scenario.path)).status).toBe(204);
     expect(await marksOf()).toEqual([suspended_at]);
   });
@@ -289,10 +341,11 @@ describe("while a project is suspended", () => {
   test("enabling a webhook does not end the suspension, and its end does not enable a webhook", async () => {
     await scenario.api.patch(scenario.path, { enabled: false });
     const { suspended_at } = await suspend();
-    const enabled = await scenario.api.patch(scenario.path, { enabled: true });
-    expect(enabled.body.data).toMatchObject({ enabled: true, suspended_at });
+    const ofWebhook = { project_id: scenario.projectId, webhook_id: scenario.webhook.id };
+    await call("projects/suspend", { ...ofWebhook, suspended: false });
+    expect(await shown()).toMatchObject({ enabled: true, suspended_at });
     expect(errorOf(await scenario.api.post(`${scenario.path}/test`))).toEqual(suspendedError);
-    await scenario.api.patch(scenario.path, { enabled: false });
+    await call("projects/suspend", { ...ofWebhook, suspended: true });
     await resume();
     const after = await shown();
     expect(after).toMatchObject({ enabled: false, disabled_reason: "manual" });

@@ -38,7 +38,11 @@ test.each<[string, object, string]>([
   ["a wildcard", { ref: "refs/heads/*" }, "ref must be a full ref such as refs/heads/main; wildcards are not accepted"],
   ["an empty ref", { ref: "" }, "ref must not be empty"],
   ["a ref of 256 characters", { ref: "refs/heads/".padEnd(256, "x") }, "ref must be at most 255 characters long"],
-  ["a ref with a line break", { ref: "refs/heads/main\n" }, "ref must not contain control characters"],
+  [
+    "a ref with a line break",
+    { ref: "refs/heads/main\n" },
+    "ref must not contain control or invisible characters: it has \\u000a",
+  ],
   ["no ref", { ref: null }, "ref must be a string"],
   ["an empty environment", { environment: "" }, "environment must not be empty"],
   [

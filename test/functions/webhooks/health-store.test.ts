@@ -31,7 +31,7 @@ afterEach(() => {
 });
 
 const given = (values: Partial<Webhook>) => changeWebhook(webhook, values);
-const reads = () => new MeteredReads(webhook.project_id, new Date());
+const reads = () => new MeteredReads(`user:${webhook.project_id}`, new Date());
 const healthNow = async () => readHealth((await find(webhook.project_id, webhook.id)) ?? webhook, new Date(), reads());
 
 test("a webhook is failing while nothing waits for it, and probing while something does", async () => {

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import { plannedFailingTime } from "../../../functions/notifications/notification.ts";
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
@@ -49,13 +50,17 @@ async function givenWebhook() {
 test("a change while other requests keep changing the webhook is the error of its users, 429, and changes nothing", async () => {
   const { webhook, stored } = await givenWebhook();
   let changes = 0;
+  const random = jest.spyOn(Math, "random");
   interceptDynamo(async ({ command }, send) => {
     if (command === "TransactWriteItemsCommand") await changeWebhook(webhook, { url: `${otherUrl}/${changes++}` });
     return send();
   });
   const change = update(webhook.project_id, webhook.id, { events: ["deploy.started"] }, first);
   await expect(change).rejects.toMatchObject({ status: 429, code: "rate_limited", headers: { "Retry-After": "1" } });
-  expect(changes).toBeGreaterThan(1);
+  expect(changes).toBe(10);
+  // A random pause after each try.
+  expect(random.mock.calls.length).toBeGreaterThanOrEqual(10);
+  random.mockRestore();
   expect(await stored()).toMatchObject({ events: webhook.events });
 });
 

@@ -182,7 +182,12 @@ test.each<[string, unknown, string, string]>([
   ["with a number", { pr: [42] }, "filter.pr.0", "must be a string"],
   ["with an empty value", { branch: ["main", ""] }, "filter.branch.1", "must have 1 to 255 characters"],
   ["with a value of 256 characters", { branch: ["é".repeat(256)] }, "filter.branch.0", "must have 1 to 255 characters"],
-  ["with a control character", { branch: ["ma\nin"] }, "filter.branch.0", "must not contain control characters"],
+  [
+    "with a control character",
+    { branch: ["ma\nin"] },
+    "filter.branch.0",
+    "must not contain control or invisible characters: it has \\u000a",
+  ],
   ["with * at the beginning", { branch: ["*main"] }, "filter.branch.0", "must have * only at its end"],
   ["with two *", { branch: ["release/**"] }, "filter.branch.0", "must have * only at its end"],
   [

@@ -15,11 +15,22 @@ const harmful = [
   ["the right-to-left override", "\u202e"],
   ["the left-to-right isolate", "\u2066"],
   ["the pop directional isolate", "\u2069"],
+  ["the right-to-left mark", "\u200f"],
+  ["a space of no width", "\u200b"],
+  ["a byte order mark", "\ufeff"],
+  ["a filler", "\u3164"],
+  ["private use", "\ue000"],
+  ["a tag, which only an assistant reads", "\u{e0041}"],
+  ["a variation selector", "\u{e0101}"],
 ] as const;
 
+const codesOf = (text: string) =>
+  Array.from({ length: text.length }, (_, index) => `\\u${text.charCodeAt(index).toString(16).padStart(4, "0")}`).join(
+    "",
+  );
+
 test.each(harmful)("printable escapes %s", (_, character) => {
-  const code = character.charCodeAt(0).toString(16).padStart(4, "0");
-  expect(printable(`a${character}b`)).toBe(`a\\u${code}b`);
+  expect(printable(`a${character}b`)).toBe(`a${codesOf(character)}b`);
 });
 
 test.each(harmful)("jsonText escapes %s, and stays JSON", (_, character) => {
@@ -29,7 +40,8 @@ test.each(harmful)("jsonText escapes %s, and stays JSON", (_, character) => {
 });
 
 test("printable leaves other text unchanged", () => {
-  for (const text of ["", "Grüße, 世界 🚀", "a\\b", "‏שלום"]) expect(printable(text)).toBe(text);
+  for (const text of ["", "Grüße, 世界 🚀", "a\\b", "שלום", "می\u200cخواهم", "👩🏽‍🚀 ❤️"])
+    expect(printable(text)).toBe(text);
 });
 
 describe.each([
@@ -45,8 +57,7 @@ describe.each([
   }
 
   test.each(harmful.filter(([, character]) => character !== "\n"))("escapes %s", (_, character) => {
-    const code = character.charCodeAt(0).toString(16).padStart(4, "0");
-    expect(written(`a${character}[2Jb`)).toBe(`a\\u${code}[2Jb\n`);
+    expect(written(`a${character}[2Jb`)).toBe(`a${codesOf(character)}[2Jb\n`);
   });
 
   test("keeps line breaks, tabs and styles, and no other escape sequence", () => {

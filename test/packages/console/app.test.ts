@@ -66,6 +66,16 @@ test("signing out forgets the signing secrets that were shown, and the rotations
   expect(browser.stored.size).toBe(0);
 });
 
+test("invisible characters are shown as codes, so that two names differ", async () => {
+  const project = { role: "admin", created_at: at };
+  const names = ["sh\u200bop", "shop\u{e0041}", "👩🏽‍🚀 می\u200cخواهم"];
+  respond("GET v1/projects", () => json(names.map((name, index) => ({ ...project, id: `p-${index}`, name }))));
+  await start("");
+  await shows("sh\\u200bop");
+  expect(textOf()).toContain("shop\\udb40\\udc41");
+  expect(textOf()).toContain("👩🏽‍🚀 می\u200cخواهم");
+});
+
 test("the header counts down only the last five minutes of a session", async () => {
   await start("#/keys", 301);
   expect(textOf()).not.toContain("session ends in");

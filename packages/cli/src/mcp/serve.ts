@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { escaped, replaceUnseen } from "../../../../functions/schema/unseen-text.ts";
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
+import { parseExactly, stringifyExactly } from "../../../client/src/exact-json.ts";
 import { connect, isTemporary } from "../api.ts";
 import { CommandError, usageError } from "../exit-codes.ts";
 import type { Globals } from "../globals.ts";
@@ -88,11 +90,17 @@ const withDefault = (args: unknown, project: string | undefined): unknown => ({
 async function callTool({ run }: Tool, api: Client, args: unknown, isOffered: IsOffered) {
   try {
     const { structured, text = jsonText(structured) } = await run(api, args, isOffered);
-    return { content: [{ type: "text" as const, text }], structuredContent: structured };
+    return { content: [{ type: "text" as const, text }], structuredContent: withCodes(structured) };
   } catch (error) {
     return { isError: true, content: [{ type: "text" as const, text: errorText(error) }] };
   }
 }
+
+/** Replaces invisible characters by their codes: the client decodes the escapes of JSON, so these would arrive as characters. */
+const withCodes = (structured: Record<string, unknown>): Record<string, unknown> =>
+  parseExactly(
+    replaceUnseen(stringifyExactly(structured), (found) => escaped(found).replaceAll("\\", "\\\\")),
+  ) as typeof structured;
 
 function errorText(error: unknown): string {
   if (error instanceof ApiError) {
