@@ -66,7 +66,8 @@ async function sendAgain(
     // All are due at the same time, so that they are sent in the order of their events.
     const entering = page.found.map((delivery) => ({ delivery, due: start, transition }));
     const changes = await enter(webhook, entering);
-    count += changes.filter(({ isWritten }) => isWritten).length;
+    // A row may have changed since this call wrote it, if the SDK has repeated the write.
+    count += changes.filter(({ isWritten, row }) => isWritten || row?.requested_at === start.toISOString()).length;
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;
