@@ -74,7 +74,7 @@ function toAttempt({ attempt_count, trigger = "schedule" }: Delivery, at: Date, 
     status_code: outcome.statusCode,
     error_code: outcome.errorCode,
     response_excerpt: outcome.excerpt,
-    response_headers: outcome.headers,
+    response_header_pairs: outcome.headers && Object.entries(outcome.headers),
     trigger,
     detail: outcome.detail,
   };

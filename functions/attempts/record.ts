@@ -1,11 +1,12 @@
 import { enter } from "../deliveries/backlog.ts";
-import { change } from "../deliveries/change-delivery.ts";
-import { type Attempt, type Delivery, isEarly, isOnRequest } from "../deliveries/delivery.ts";
+import { type Change, change } from "../deliveries/change-delivery.ts";
+import { type Attempt, type Delivery, isEarly, isOnRequest, withoutResponse } from "../deliveries/delivery.ts";
 import { enqueue, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import { attempted, effectOf, type PlaceKey } from "../deliveries/delivery-transitions.ts";
 import { DEFAULT_SCHEDULE } from "../manifest/retry-schedule.ts";
 import { failingNotificationTime } from "../notifications/notification.ts";
+import { isOutage } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
@@ -39,45 +40,52 @@ const NO_EFFECTS: AttemptEffects = { isDecisive: false, isLast: false, hasDisabl
 const UNRECORDED_DELAY_SECONDS = 15;
 
 /**
+ * Failures after which an attempt is not enqueued again: five minutes, in which a bad deployment is rolled back. After that SQS
+ * counts: its message is received every six minutes, and is a dead letter after ten hours. An outage of AWS counts as no
+ * failure, so that it may last for as long as it does.
+ */
+const MAX_FAILURES = 20;
+
+/** How far an attempt was recorded. */
+interface Recorded {
+  /** Absent = it is not written, or its webhook is deleted. */
+  effects?: AttemptEffects | undefined;
+  /** Why all of it must be repeated; absent = nothing must. */
+  error?: unknown;
+}
+
+/**
  * Records an attempt and writes one log line, also when it could not be recorded. Then its outcome is enqueued, so that
  * recording it later needs no second request.
- * @returns false when its outcome is enqueued
- * @throws the error of the record when its outcome could not be enqueued either: the delivery is sent again; or that of a
- *   change of the webhook
+ * @returns false when the attempt is not written, and its outcome is enqueued
+ * @throws the error of the record when its outcome could not be enqueued either: the delivery is sent again
  */
 export const recordAttempt = (completed: CompletedAttempt): Promise<boolean> =>
-  recordOrEnqueue(completed, toMessage(completed), (effects) => logAttempt(completed, effects));
+  recordOrEnqueue(
+    toMessage(completed),
+    () => record(completed, new Date()),
+    (effects) => logAttempt(completed, effects),
+  );
 
 /**
  * @param message records the attempt later, if that fails now
+ * @param run records it, with the reads that this needs
  * @param report receives the effects that are certain
  */
 async function recordOrEnqueue(
-  completed: CompletedAttempt,
   message: UnrecordedAttempt,
-  report: (effects: AttemptEffects) => void,
+  run: () => Promise<Recorded>,
+  report: (effects: AttemptEffects) => void = () => {},
 ): Promise<boolean> {
-  const now = new Date();
-  const [recorded] = await Promise.allSettled([record(completed, now)]);
-  if (recorded.status === "rejected") {
-    report(NO_EFFECTS);
-    const refused = await enqueue([message], UNRECORDED_DELAY_SECONDS);
-    if (refused.length > 0) throw recorded.reason;
-    log.error("attempt not recorded, enqueued to be recorded later", recorded.reason);
-    return false;
-  }
-  const { decision, isDecisive } = recorded.value;
-  const effects = {
-    isDecisive,
-    isLast: decision === undefined || decision.kind === "give_up",
-    hasDisabledWebhook: false,
-  };
-  try {
-    effects.hasDisabledWebhook = await applyConsequences(completed, decision, now);
-  } finally {
-    report(effects);
-  }
-  return true;
+  const { effects, error }: Recorded = await run().catch((error: unknown) => ({ error }));
+  report(effects ?? NO_EFFECTS);
+  if (error === undefined) return true;
+  const failures = (message.failures ?? 0) + (isOutage(error) ? 0 : 1);
+  const again = { ...message, failures };
+  if (failures > MAX_FAILURES || (await enqueue([again], UNRECORDED_DELAY_SECONDS)).length > 0) throw error;
+  const missing = effects ? "webhook not updated after an attempt" : "attempt not recorded";
+  log.error(`${missing}, enqueued to be recorded later`, error);
+  return effects !== undefined;
 }
 
 function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
@@ -89,20 +97,21 @@ function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAt
 /**
  * Records an attempt whose first record failed. When recording fails again, enqueues it again, because its message would be
  * received only after minutes: by then the request might have been sent again.
- * @throws when that fails too: the message is received again
+ * @throws when that fails too, or recording has failed too often: the message is received again
  */
 export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void> {
   const { basis, attempt, retry_after } = message;
   const { project_id, webhook_id, id } = basis;
   log.tag({ project_id, webhook_id, delivery_id: id, attempt: attempt.number });
-  const [row, found] = await Promise.all([deliveries.find(webhook_id, id), webhooks.find(project_id, webhook_id)]);
-  const body = basis.body ?? row?.body;
-  // The rows of a deleted webhook cannot be read any more.
-  if (body === undefined || !found) return;
-  // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
-  const webhook = { ...found, url: message.url ?? found.url };
-  const completed = { basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after };
-  const isRecorded = await recordOrEnqueue(completed, message, () => {});
+  const isRecorded = await recordOrEnqueue(message, async () => {
+    const [row, found] = await Promise.all([deliveries.find(webhook_id, id), webhooks.find(project_id, webhook_id)]);
+    const body = basis.body ?? row?.body;
+    // The rows of a deleted webhook cannot be read any more.
+    if (body === undefined || !found) return {};
+    // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
+    const webhook = { ...found, url: message.url ?? found.url };
+    return record({ basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after }, new Date());
+  });
   if (isRecorded) log.info("attempt recorded later", { attempt: attempt.number });
 }
 
@@ -116,22 +125,45 @@ function logAttempt({ basis, attempt, visit }: CompletedAttempt, effects: Attemp
 }
 
 /**
- * Decides what follows an attempt, and writes it with the attempt.
- * @returns the decision after a failure; undefined after a success
+ * Decides what follows an attempt: updates its webhook, then writes it in the row of its delivery. In this order, because a
+ * process that ends in between has changed no row: the delivery is received or looked at again, and all of it is repeated.
+ * @returns `error`: that of the webhook, which does not keep the attempt from being written
  * @throws also when a setting is not valid: an attempt that was made must not be lost for that
  */
-async function record(
-  completed: CompletedAttempt,
-  now: Date,
-): Promise<{ decision: Decision | undefined; isDecisive: boolean }> {
-  const { basis, row = basis, webhook, attempt, visit } = completed;
+async function record(completed: CompletedAttempt, now: Date): Promise<Recorded> {
+  const { basis, attempt } = completed;
   const decision = attempt.error_code === undefined ? undefined : decideOn(completed, now);
-  const transition = (place?: PlaceKey) => attempted(basis, attempt, place);
+  const [applied] = await Promise.allSettled([applyConsequences(completed, decision, now)]);
+  const written = await writeAttempt(completed, decision, now);
+  const isDecisive = written?.isWritten === true && effectOf(written.before, basis) === "decisive";
+  const effects = { isDecisive, isLast: !decision || decision.kind === "give_up", hasDisabledWebhook: false };
+  if (applied.status === "rejected") return { effects, error: applied.reason };
+  return { effects: { ...effects, hasDisabledWebhook: applied.value } };
+}
+
+/**
+ * Writes an attempt, without what the receiver sent if DynamoDB or its client rejects the row: no response may keep an attempt
+ * from being recorded.
+ */
+async function writeAttempt(
+  { basis, row = basis, webhook, attempt, visit }: CompletedAttempt,
+  decision: Decision | undefined,
+  now: Date,
+): Promise<Change | undefined> {
   const due = decision?.kind === "retry" ? new Date(addSeconds(now, decision.afterSeconds)) : undefined;
-  const [written] = due
-    ? await enter(asFailing(webhook, basis, attempt), [{ delivery: row, due, transition }], visit !== undefined)
-    : [await change(row, attempted(basis, attempt, decision?.kind === "as_planned" ? "as planned" : undefined))];
-  return { decision, isDecisive: written?.isWritten === true && effectOf(written.before, basis) === "decisive" };
+  const write = async (kept: Attempt) => {
+    const transition = (place?: PlaceKey | "as planned") => attempted(basis, kept, place);
+    if (!due) return change(row, transition(decision?.kind === "as_planned" ? "as planned" : undefined));
+    const failing = asFailing(webhook, basis, attempt);
+    return (await enter(failing, [{ delivery: row, due, transition }], visit !== undefined))[0];
+  };
+  try {
+    return await write(attempt);
+  } catch (error) {
+    if (isOutage(error)) throw error;
+    log.warn("response not recorded", { reason: String(error) });
+    return write(withoutResponse(attempt));
+  }
 }
 
 /**
@@ -166,7 +198,6 @@ async function applyConsequences(
   const nextAttemptAt =
     decision.kind === "retry" ? addSeconds(decidedAt, decision.afterSeconds) : basis.next_attempt_at;
   const dueAt = failingNotificationTime(failing, decidedAt, nextAttemptAt);
-  // Last, so that an error does not delay the next attempt. If it is lost, a later failure notices it again.
   if (dueAt) await receiverState.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
   return false;
 }

@@ -29,7 +29,7 @@ export interface Entering {
   isAsked?: boolean;
   /** The place that the row names; absent = a new one. */
   place?: Place;
-  /** Lets the row wait at the place. */
+  /** Lets the row wait at the place. Called again, with another place, if another process may have removed the first. */
   transition: (place: PlaceKey) => Transition;
 }
 
@@ -47,15 +47,21 @@ const PARALLEL_LINES = 10;
 export async function enter(webhook: Webhook, entering: readonly Entering[], isInVisit = false): Promise<Change[]> {
   if (entering.length === 0) return [];
   const now = new Date();
-  const placed = entering.map(({ delivery, due, isAsked, place = placeOf(delivery, due, isAsked), transition }) => {
-    return { delivery, place, transition: transition(place) };
-  });
+  const placed = entering.map((each) => ({ place: placeOf(each.delivery, each.due, each.isAsked), ...each }));
   const at = new Date(Math.min(...placed.map(({ place }) => lookAt(webhook, place, now).getTime())));
   await inParallel(placed, PARALLEL_WRITES, ({ place }) => putPlace(place));
-  const isFirst = !isInVisit && (await wake(webhook, at));
-  const changes = await inParallel(placed, PARALLEL_WRITES, async ({ place, delivery, transition }) => {
-    const result = await change(delivery, transition);
-    if (result.row?.place !== place.entry) await removePlace(webhook.id, place.entry);
+  let isFirst = !isInVisit && (await wake(webhook, at));
+  const changes = await inParallel(placed, PARALLEL_WRITES, async ({ place, delivery, due, isAsked, transition }) => {
+    const places = [place];
+    const result = await change(delivery, transition(place), async () => {
+      const next = placeOf(delivery, due, isAsked);
+      places.push(next);
+      await putPlace(next);
+      // The visit that has removed the first place may have removed the wake-up too.
+      if (!isInVisit && (await wake(webhook, at))) isFirst = true;
+      return transition(next);
+    });
+    for (const { entry } of places) if (result.row?.place !== entry) await removePlace(webhook.id, entry);
     return result;
   });
   if (isFirst) await callWorker(webhook, at);

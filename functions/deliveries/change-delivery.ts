@@ -20,8 +20,16 @@ export interface Change {
  * which the version shows. If another process was faster, the transition is applied to that row. The place that the row
  * leaves is removed.
  * @param delivery the row as the caller knows it; without a version, the caller believes that none exists
+ * @param atNewPlace writes a new place and returns the transition to it. Called before a row would name the same place for the
+ *   second time: the first write may have taken effect although its response was lost, and a worker may have served and removed
+ *   the place since. Absent = no other process removes it
  */
-export async function change(delivery: Delivery, transition: Transition): Promise<Change> {
+export async function change(
+  delivery: Delivery,
+  first: Transition,
+  atNewPlace?: () => Promise<Transition>,
+): Promise<Change> {
+  let transition = first;
   let before = delivery.version === undefined ? undefined : delivery;
   for (;;) {
     const next = transition(before);
@@ -33,6 +41,8 @@ export async function change(delivery: Delivery, transition: Transition): Promis
       return { row: written, isWritten: true, before };
     }
     before = result.stored;
+    const isSamePlace = next.place !== undefined && transition(before)?.place === next.place;
+    if (atNewPlace && isSamePlace) transition = await atNewPlace();
   }
 }
 

@@ -6,7 +6,7 @@ import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, invalidField, isoTime, timeText, uuid } from "../schema/input.ts";
 import { page, pageFields } from "../schema/page.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
+import { type Attempt, type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
 import { LIST_CURSOR_PATTERN, listCursorRule } from "./list-cursor.ts";
 import { waitOf } from "./waiting.ts";
 
@@ -52,7 +52,7 @@ export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
     status_code: attempt.status_code ?? null,
     error_code: attempt.error_code ?? null,
     response_excerpt: attempt.response_excerpt ?? null,
-    response_headers: attempt.response_headers ?? null,
+    response_headers: headersOf(attempt),
     trigger: attempt.trigger,
     hint: failureHint(attempt) ?? null,
   }));
@@ -60,6 +60,9 @@ export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
   const item = toListItem(delivery, webhook, now);
   return { ...item, payload: parseJsonExactly(body), attempts, ...(shadow && { shadow }) };
 }
+
+const headersOf = ({ response_header_pairs: pairs, response_headers }: Attempt): Record<string, string> | null =>
+  pairs ? Object.fromEntries(pairs) : (response_headers ?? null);
 
 const listRange = "must be later than since";
 

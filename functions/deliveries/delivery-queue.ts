@@ -26,6 +26,8 @@ export interface UnrecordedAttempt {
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
   retry_after?: string | undefined;
+  /** How often recording it has failed although AWS worked; absent = never. */
+  failures?: number;
 }
 
 /** The receiver of a webhook is to be certified: see certifications/certify.ts. */

@@ -1,3 +1,4 @@
+import { addSeconds } from "../platform/time.ts";
 import type { Place } from "./backlog-store.ts";
 import {
   type Attempt,
@@ -62,16 +63,23 @@ export const cancelled: Transition = (row) =>
 /** The row without a planned attempt, and without the reason for it. */
 const withoutPlan = ({ place, trigger, next_attempt_at, ...row }: Delivery): Delivery => row;
 
+/** A redelivery that waits for longer enters its line again when it is requested again, in case its place is lost. */
+export const LOST_AFTER_SECONDS = 120;
+
 /**
  * A user requests an attempt. The retry schedule restarts. A delivery whose redelivery waits already stays unchanged, so
  * concurrent requests lead to one attempt.
+ * @param now when it was requested: identifies the request
  * @param statuses absent = any
  */
 export const requested =
   (trigger: "redeliver" | "recover", place: PlaceKey, now: Date, statuses?: readonly DeliveryStatus[]): Transition =>
   (row) => {
     if (!row || (statuses && !statuses.includes(row.status))) return undefined;
-    if (row.status === "pending" && row.trigger === "redeliver") return undefined;
+    // The SDK repeats a write whose response was lost. By then the attempt may have been made.
+    if (row.requested_at === now.toISOString()) return undefined;
+    const isRecent = (row.requested_at ?? "") >= addSeconds(now, -LOST_AFTER_SECONDS);
+    if (row.status === "pending" && row.trigger === "redeliver" && isRecent) return undefined;
     return {
       ...waitingAt(row, place),
       trigger,

@@ -81,7 +81,10 @@ export interface Attempt {
   /**
    * Headers of the response (functions/receivers/response-headers.ts); absent when none is kept, for attempts before the
    * newest three, and for a 2xx: with those of a usual proxy, the row exceeds 1 KB, and its write costs twice as much.
+   * Pairs, because the receiver chooses the names: DynamoDB's client rejects a map with the name `constructor`.
    */
+  response_header_pairs?: [name: string, value: string][] | undefined;
+  /** The headers in a row of an earlier version. */
   response_headers?: Record<string, string> | undefined;
   trigger: Trigger;
   /** Input of the failure hint: see `detail` in functions/receivers/failure-hints.ts. */
@@ -108,9 +111,14 @@ export function withAttempt({ attempts = [] }: Pick<Delivery, "attempts">, attem
   return all.map((each, index) => (index < all.length - MAX_KEPT_RESPONSES ? withoutResponse(each) : each));
 }
 
-/** With a status, `detail` is of the response, such as the target of a redirect; otherwise it is a short code. */
-const withoutResponse = ({ response_excerpt, response_headers, detail, ...rest }: Attempt): Attempt =>
-  rest.status_code === undefined ? { ...rest, detail } : rest;
+/**
+ * Returns an attempt without what the receiver sent. With a status, `detail` is of the response, such as the target of a
+ * redirect; otherwise it is a short code.
+ */
+export function withoutResponse(attempt: Attempt): Attempt {
+  const { response_excerpt, response_header_pairs, response_headers, detail, ...rest } = attempt;
+  return rest.status_code === undefined ? { ...rest, detail } : rest;
+}
 
 /**
  * Creates the delivery of an event to a webhook. It has no row yet.

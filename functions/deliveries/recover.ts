@@ -3,14 +3,16 @@ import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
+import { inParallel } from "../platform/parallel.ts";
+import { addSeconds } from "../platform/time.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { catchUp } from "../webhooks/worker-call.ts";
-import { enter } from "./backlog.ts";
+import { enter, putBack } from "./backlog.ts";
 import type { Delivery, DeliveryStatus } from "./delivery.ts";
 import { findByStatus, SCANNED_ROWS, type ScanRange } from "./delivery-list-store.ts";
 import { type RecoveredStatus, recoveredStatuses, recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
-import { type PlaceKey, requested } from "./delivery-transitions.ts";
+import { LOST_AFTER_SECONDS, type PlaceKey, requested } from "./delivery-transitions.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
 import { waitOf } from "./waiting.ts";
 
@@ -57,6 +59,13 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
 const statusesOf = (status: RecoveredStatus | undefined) =>
   status ? [status] : recoveredStatuses.filter((each) => each !== "shadowed");
 
+/** Deliveries that get their places back at once. */
+const PARALLEL_REPAIRS = 25;
+
+/** Returns whether a delivery is due for so long that its place may be lost. */
+const isLost = ({ next_attempt_at = "" }: Delivery, now: Date): boolean =>
+  next_attempt_at < addSeconds(now, -LOST_AFTER_SECONDS);
+
 /** Returns whether a delivery waits for a later attempt, or for a receiver that fails. */
 const isWaiting = (delivery: Delivery, webhook: Webhook, now: Date): boolean =>
   ["schedule", "recovery"].includes(waitOf(delivery, webhook, now).waiting_for ?? "");
@@ -75,22 +84,22 @@ async function sendAgain(
   const endsAt = start.getTime() + MAX_DURATION_MS;
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
+  const endedStatuses = statuses.filter((status) => status !== "pending");
   for await (const page of findByStatus(webhook.id, range, statuses)) {
     // What waits is in the line already: it would be sent twice if it is in a request.
     const waiting = page.found.filter((row) => isWaiting(row, webhook, start));
     const ended = page.found.filter(({ status }) => status !== "pending");
     if (waiting.length > 0) await catchUp(webhook, start);
-    const transition = (place: PlaceKey) =>
-      requested(
-        "recover",
-        place,
-        start,
-        ended.map(({ status }) => status),
-      );
+    // One that should have been sent long ago may have lost its place.
+    const late = page.found.filter((row) => row.status === "pending" && isLost(row, start) && !waiting.includes(row));
+    await inParallel(late, PARALLEL_REPAIRS, (row) => putBack(webhook, row));
+    const transition = (place: PlaceKey) => requested("recover", place, start, endedStatuses);
     // All are due at the same time, so that they are sent in the order of their events.
     const entering = ended.map((delivery) => ({ delivery, due: start, transition }));
     const changes = await enter(webhook, entering);
-    count += waiting.length + changes.filter(({ isWritten }) => isWritten).length;
+    // A row may have changed since this call wrote it, if the SDK has repeated the write.
+    const sent = changes.filter(({ isWritten, row }) => isWritten || row?.requested_at === start.toISOString());
+    count += waiting.length + sent.length;
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;

@@ -24,9 +24,13 @@ const ASKS = [
   "delete",
 ];
 
+/** In a lost schedule, users ask for deliveries, and only responses are lost. */
+const LOST_ASKS = ["redeliver", "redeliver", "redeliver", "recover", "test"];
+
 /** What may still be asked for, go wrong, or take long. */
 interface Left {
   faults: number;
+  kinds: readonly Fault[];
   /** Upper bound on processes at once, if more may be received. */
   atOnce: number;
   /** Weights: of a call that waits, and of a message that is received. */
@@ -52,12 +56,12 @@ function optionsOf(world: World, left: Left): Option[] {
   const waiting = world.processes.flatMap((process) => [...process.calls].map((call) => ({ process, call })));
   const isSlow = left.isRandom && world.options.isSlow;
   for (const { process, call } of waiting) {
-    const isLate = isSlow && (isHold(call) || call.request !== undefined);
+    const isLate = (isSlow && (isHold(call) || call.request !== undefined)) || (left.isRandom && call.isLost);
     add(isLate ? LATE : left.pace * (left.isRandom ? process.pace : 1), () => world.do(process, call));
-    const kinds = call.request === undefined ? FAULTS : FAULTS.slice(0, 2);
+    const kinds = call.request === undefined ? left.kinds : FAULTS.slice(0, 2);
     if (left.faults === 0) continue;
     for (const fault of kinds) {
-      add(0.1, () => {
+      add(fault === "lost" && call.name.startsWith("PutCommand deliveries") ? 1 : 0.1, () => {
         left.faults -= 1;
         world.do(process, call, fault);
       });
@@ -107,6 +111,12 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 const isSlowSchedule = (seed: number): boolean => seed % 10 === 7;
 
 /**
+ * In a fifth of the schedules, calls take effect without a response, and the SDK sends them again after other calls, while users
+ * ask for deliveries that workers serve.
+ */
+const isLostSchedule = (seed: number): boolean => seed % 5 === 4;
+
+/**
  * Runs one random history, a third of them without faults: up to 300 steps, then calm until nothing is left, then a recovery.
  * @throws Violation when something does not hold
  */
@@ -114,9 +124,13 @@ export async function randomRun(product: Product, seed: number, isTraced = false
   const random = randomOf(seed);
   const pick = <Value>(list: readonly Value[]): Value => list[Math.floor(random() * list.length)] as Value;
   const isSlow = isSlowSchedule(seed);
-  const faults = random() < 0.33 || isSlow ? 0 : pick([1, 2, 3]);
+  const isLost = isLostSchedule(seed);
+  const faults = (random() < 0.33 || isSlow) && !isLost ? 0 : pick(isLost ? [3, 5, 8] : [1, 2, 3]);
+  const kinds: Fault[] = isLost ? ["lost"] : FAULTS;
   const failing = pick([0, 0.3, 0.7, 1]);
-  const left: Left = { faults, atOnce: 6, pace: pick([10, 4, 1]), rush: pick([2, 0.5]), script: [], isRandom: true };
+  const left: Left = {
+    ...{ faults, kinds, atOnce: 6, pace: pick([10, 4, 1]), rush: pick([2, 0.5]), script: [], isRandom: true },
+  };
   const moods = (): Mood[] =>
     random() < failing ? ["fail", "fail", "hang", random() < 0.1 ? "gone" : "fail"] : ["ok", "ok", "slow"];
   const mood = () => (left.isRandom ? pick(moods()) : "ok");
@@ -128,12 +142,13 @@ export async function randomRun(product: Product, seed: number, isTraced = false
   await createWebhooks(world, pick([1, 1, 1, 2]));
 
   const insert = (item: () => void) => left.script.splice(Math.floor(random() * (left.script.length + 1)), 0, item);
-  for (let number = pick([1, 2, 3, 5]); number > 0; number--) {
+  for (let number = pick(isLost ? [5] : [1, 2, 3, 5]); number > 0; number--) {
     const body = eventBody(number, world.now(), random() < 0.1);
     for (let copies = pick(isSlow ? [2] : [1, 1, 1, 2, 3]); copies > 0; copies--)
       insert(() => world.enqueue("events", body, 0));
   }
   for (let count = pick([0, 0, 1, 3, 6]); count > 0; count--) insert(() => ask(world, pick(ASKS), pick));
+  for (let count = isLost ? 14 : 0; count > 0; count--) left.script.push(() => ask(world, pick(LOST_ASKS), pick));
   // While a slow process still acts on the disabled webhook.
   if (random() < 0.2 || isSlow)
     for (const name of ["disable", "enable", "recover"]) left.script.push(() => ask(world, name, pick));

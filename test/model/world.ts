@@ -12,7 +12,7 @@ import type { Product } from "./product.ts";
 /*
  * The world around the functions: DynamoDB, SQS, receivers, users, the schedule, and clocks that differ. Each call to AWS and
  * each request to a receiver waits until the schedule lets it happen, and may be cut off, fail before or after it took effect,
- * or be repeated by the SDK. Times are in seconds.
+ * or be repeated by the SDK, at once or after other calls. Times are in seconds.
  */
 
 /** Longest call to AWS with the repeats of the SDK; deadline of a request to a receiver; lifetime of an invocation. */
@@ -25,7 +25,8 @@ const CLOCKS = 3;
 const START = Date.parse("2026-01-01T00:00:00Z");
 
 export type Mood = "ok" | "slow" | "fail" | "hang" | "gone";
-export type Fault = "kill before" | "kill after" | "error before" | "error after" | "repeat";
+/** `repeat`: the SDK sends a call again at once. `lost`: later, because the call took effect without a response. */
+export type Fault = "kill before" | "kill after" | "error before" | "error after" | "repeat" | "lost";
 
 /** A call that waits for the schedule. */
 interface Call {
@@ -41,6 +42,10 @@ interface Call {
   carries?: string[];
   /** It enqueues an outcome that could not be recorded. */
   isOfOutcome?: boolean;
+  /** It took effect without a response. */
+  isLost?: boolean;
+  /** The id of the row that it writes. */
+  writes?: unknown;
 }
 
 export interface Process {
@@ -121,6 +126,8 @@ export class World {
   readonly sent: Sent[] = [];
   /** Deliveries whose carried message exists twice, by a fault of SQS. */
   readonly doubled = new Set<string>();
+  /** Rows of which the response to a write was lost. */
+  readonly lostWrites = new Set<unknown>();
   /** The steps in which a delivery succeeded, and in which a webhook last began or ceased to hold its deliveries. */
   readonly doneIn = new Map<string, number>();
   readonly toggledIn = new Map<string, number>();
@@ -159,7 +166,8 @@ export class World {
       const { name } = command.constructor;
       const run = () => this.#noted(name, command.input, this.db.call(name, command.input));
       // The sweep reads 32 shards. Nothing depends on when it does.
-      return command.input.IndexName ? Promise.resolve(run()) : this.#call(name + described(command.input), run);
+      if (command.input.IndexName) return Promise.resolve(run());
+      return this.#call(name + described(command.input), run, { writes: command.input.Item?.id });
     },
   });
 
@@ -280,7 +288,7 @@ export class World {
     if (fault) this.faults += 1;
     // An error of any other call explains neither a repetition nor a request that is not in the log.
     if (fault?.startsWith("kill") || (fault?.startsWith("error") && call.isOfOutcome)) this.#excuse(process);
-    if (fault === "repeat") for (const id of call.carries ?? []) this.doubled.add(id);
+    if (fault === "repeat" || fault === "lost") for (const id of call.carries ?? []) this.doubled.add(id);
     let [value, error]: [unknown, unknown] = [undefined, undefined];
     try {
       if (!fault?.endsWith("before")) value = running.run(process, call.run);
@@ -289,7 +297,10 @@ export class World {
       error = thrown;
     }
     if (fault?.startsWith("kill")) this.kill(process);
-    else if (fault?.startsWith("error"))
+    else if (fault === "lost") {
+      this.lostWrites.add(call.writes);
+      process.calls.add({ ...call, isLost: true });
+    } else if (fault?.startsWith("error"))
       call.reject(Object.assign(new Error("injected"), { name: "ServiceUnavailable" }));
     else if (error) call.reject(error);
     else if (value === AGAIN) process.calls.add(call);
@@ -443,8 +454,12 @@ export class World {
       ({ body, isDeleted }) => !isDeleted && body.includes('"unrecorded"') && body.includes(delivery),
     );
     const isLate = unrecorded !== undefined && unrecorded.at + LINE_PAUSE - UNRECORDED_DELAY - CLOCKS < this.t;
+    // A request whose write was lost does not know that it was served, if another one was served since.
+    const isOtherAsk = (one: Sent) => one.delivery === delivery && one.ask !== ask;
+    const lastOther = this.lostWrites.has(delivery) ? this.sent.findLastIndex(isOtherAsk) : -1;
     const same = this.sent.filter(
-      (one) =>
+      (one, index) =>
+        index > lastOther &&
         one.delivery === delivery &&
         one.ask === ask &&
         /flying|ok/.test(one.state) &&
@@ -510,11 +525,13 @@ export class World {
   }
 
   #checkRow(row: Delivery, exists: Set<string>): void {
-    const { id, webhook_id, status, attempts = [], attempts_before_schedule = 0, requested_at, test } = row;
+    const { id, webhook_id, status, attempts = [], attempts_before_schedule = 0, requested_at, shadow, test } = row;
     this.failIf(status === "pending", `${id} waits for ever`);
     if (!exists.has(webhook_id)) return;
     const isAnswered =
-      requested_at === undefined || this.sent.some((one) => one.delivery === id && one.ask === requested_at);
+      requested_at === undefined ||
+      (shadow !== undefined && shadow.at >= requested_at) ||
+      this.sent.some((one) => one.delivery === id && one.ask === requested_at);
     this.failIf(status === "cancelled", `${id} is cancelled, and its webhook exists`);
     this.failIf(status === "shadowed" && !this.wasShadow.has(webhook_id), `${id} is shadowed for no reason`);
     this.failIf(status === "held" && !this.wasHeld.has(webhook_id), `${id} is held for no reason`);

@@ -89,10 +89,12 @@ export function beforeRecords(before: () => Promise<void> | void): void {
   });
 }
 
-/** Makes each write that records an attempt fail from now on. */
-export const failRecords = (): void =>
+/** Makes each write that records an attempt fail from now on, by default as in an outage. */
+export const failRecords = (
+  error: Error = Object.assign(new Error("DynamoDB is unavailable"), { $fault: "server" }),
+): void =>
   beforeRecords(() => {
-    throw new Error("DynamoDB is unavailable");
+    throw error;
   });
 
 /** Lets deliveries of a webhook wait that were planned a second apart, the last one a second ago. @returns oldest first */

@@ -49,19 +49,27 @@ export const interceptSns = (interceptor: Interceptor): void =>
  * Loses the response to the next request of a command to DynamoDB: the write takes effect, and the SDK, which cannot
  * know this, sends the same request again.
  * @param command the name of the SDK command, such as `UpdateItemCommand`
+ * @param isMeant the call, if not any with this command
+ * @param meanwhile runs after the write has taken effect, before it is sent again
  * @returns the number of requests of this command that were sent from now on
  */
-export function loseNextResponse(command: string): { requests: number } {
+export function loseNextResponse(
+  command: string,
+  isMeant: IsMeant = () => true,
+  meanwhile: () => Promise<unknown> = async () => {},
+): { requests: number } {
   const sent = { requests: 0 };
   const stack = dynamo().middlewareStack as unknown as Stack;
   const name = `lost-response-${removers.length}-${Math.random()}`;
   stack.add(
     (next, { commandName }) =>
       async (args) => {
-        if (commandName !== command) return next(args);
+        const call = { command: commandName ?? "", input: args.input as Record<string, unknown> };
+        if (commandName !== command || !isMeant(call)) return next(args);
         sent.requests += 1;
         if (sent.requests > 1) return next(args);
         await Promise.allSettled([next(args)]);
+        await meanwhile();
         throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET", $metadata: {} });
       },
     // The lowest priority of this step runs for each request, after the middleware that retries.

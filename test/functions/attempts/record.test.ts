@@ -15,7 +15,7 @@ import {
   visitLine,
   watchMessages,
 } from "../../support/attempts.ts";
-import { failDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   givenWaiting,
@@ -203,12 +203,160 @@ describe("an attempt that can neither be recorded nor enqueued", () => {
   });
 });
 
-test("a success is logged and not undone, and its message is not repeated, when the webhook cannot be updated", async () => {
-  await changeWebhook(webhook, { failing_since: new Date(Date.now() - 600_000).toISOString() });
-  failDynamo((call) => isCall(call, "UpdateItem", "webhooks"));
+describe("an attempt whose row DynamoDB or its client rejects", () => {
+  const rejections = {
+    "DynamoDB rejects it": () =>
+      Object.assign(new Error("Item is not valid"), { name: "ValidationException", $fault: "client" }),
+    "its client rejects it": () => new Error("Unsupported type passed: [object Object]"),
+  };
+  test.each(Object.entries(rejections))("is recorded without what the receiver sent: %s", async (_, rejection) => {
+    receiver.respondWith((_, response) =>
+      response.writeHead(401, { "WWW-Authenticate": "basic", Server: "x" }).end("no"),
+    );
+    interceptDynamo(async ({ command, input }, send) => {
+      const isRejected = command === "PutItemCommand" && JSON.stringify(input.Item).includes("response_excerpt");
+      if (isRejected) throw rejection();
+      return send();
+    });
+    const lines = watchLog();
+    const delivery = newDelivery(webhook);
+    await carry(delivery);
+    const row = await rowOf(delivery);
+    expect(row).toMatchObject({ status: "pending", attempt_count: 1 });
+    expect(Object.keys(row.attempts?.[0] ?? {}).sort()).toEqual(
+      ["at", "duration_ms", "error_code", "number", "status_code", "trigger"].sort(),
+    );
+    expect(lines.map(({ message }) => message)).toEqual(["response not recorded", "attempt"]);
+    restoreAws();
+    expect((await placesOf(webhook)).map(({ entry }) => entry)).toContain(row.place);
+  });
+
+  test("is recorded later without its headers when an earlier version has enqueued it with a name that no map may have", async () => {
+    receiver.respondWith(500);
+    const message = await sendUnrecorded(carried, newDelivery(webhook));
+    const attempt = { ...message.attempt, response_headers: { constructor: "x", server: "y" } as never };
+    await recordLater({ ...message, attempt });
+    const [recorded] = (await rowOf(message.basis)).attempts ?? [];
+    expect(recorded).toMatchObject({ status_code: 500 });
+    expect(recorded).not.toHaveProperty("response_headers");
+  });
+});
+
+describe("an attempt that can never be recorded", () => {
+  const bug = new TypeError("x is not a function");
+
+  test("is enqueued again twenty times, and then left to SQS, which moves it to the dead letters", async () => {
+    const delivery = newDelivery(webhook);
+    failRecords(bug);
+    const sent = watchMessages();
+    await carry(delivery);
+    const next = () => sent.splice(0).map(({ message }) => message as UnrecordedAttempt);
+    let [message] = next();
+    for (let failures = 1; failures <= 20; failures++) {
+      expect(message).toMatchObject({ kind: "unrecorded", failures });
+      const expected = failures < 20 ? [] : [{ itemIdentifier: "m0" }];
+      expect(await sendSlow(sqsEvent(message))).toEqual({ batchItemFailures: expected });
+      if (failures < 20) [message] = next();
+    }
+    expect(next()).toEqual([]);
+    // The cause is fixed, or it is redriven.
+    restoreAws();
+    await recordLater(message as UnrecordedAttempt);
+    expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test.each<[string, Error]>([
+    ["DynamoDB throttles", Object.assign(new Error("slow"), { name: "ThrottlingException", $fault: "client" })],
+    ["DynamoDB does not respond", Object.assign(new Error("no response"), { name: "TimeoutError" })],
+    ["DynamoDB fails", Object.assign(new Error("oops"), { name: "InternalServerError", $fault: "server" })],
+    ["no connection is made", Object.assign(new Error("refused"), { code: "ECONNREFUSED" })],
+  ])("does not include one of an outage, however long it lasts: %s", async (_, error) => {
+    const message = { ...(await sendUnrecorded(carried, newDelivery(webhook))), failures: 20 };
+    failRecords(error);
+    const sent = watchMessages();
+    for (let tries = 0; tries < 30; tries++) await recordLater(message);
+    expect(sent).toMatchObject(Array(30).fill({ delaySeconds: 15, message: { failures: 20 } }));
+  });
+});
+
+test.each<[string, string, string]>([
+  ["its delivery", "GetItem", "deliveries"],
+  ["its webhook", "GetItem", "webhooks"],
+])("an attempt is enqueued again when %s cannot be read", async (_, command, table) => {
   const delivery = newDelivery(webhook);
-  const lines = watchLog();
-  await expect(attempt(delivery)).rejects.toThrow("slow down");
-  expect(lines).toMatchObject([{ message: "attempt", outcome: "succeeded" }]);
-  expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
+  const message = await sendUnrecorded(carried, delivery);
+  failDynamo((call) => isCall(call, command, table));
+  const sent = watchMessages();
+  await recordLater(message);
+  expect(sent).toMatchObject([{ queue: "slowDeliveries", delaySeconds: 15, message }]);
+  interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
+  expect(await sendSlow(sqsEvent(message))).toEqual({ batchItemFailures: [{ itemIdentifier: "m0" }] });
+  restoreAws();
+  await recordLater(message);
+  expect(receiver.received).toHaveLength(1);
+  expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+});
+
+describe("what follows an attempt", () => {
+  const hourAgo = new Date(Date.now() - 3_600_000).toISOString();
+  const rules: [string, number, Delivery["status"], Partial<Webhook>, object][] = [
+    [
+      "410 disables the webhook",
+      410,
+      "failed",
+      {},
+      { disabled_at: expect.any(String), failing_since: expect.any(String) },
+    ],
+    ["a failure marks it as failing", 500, "pending", {}, { failing_since: expect.any(String) }],
+    [
+      "its owners are notified",
+      500,
+      "pending",
+      { failing_since: hourAgo },
+      { failing_notified_at: expect.any(String) },
+    ],
+    ["a success ends its failure", 200, "succeeded", { failing_since: hourAgo }, { failing_since: undefined }],
+  ];
+  const given = async (code: number, state: Partial<Webhook>) => {
+    receiver.respondWith(code);
+    await changeWebhook(webhook, { updated_by: "set", ...state });
+    return newDelivery(webhook);
+  };
+  const stored = async () => ({ failing_since: undefined, ...(await webhooks.find(webhook.project_id, webhook.id)) });
+
+  test.each(rules)(
+    "is repeated when it fails, with the attempt in the log once: %s",
+    async (_, code, status, state, expected) => {
+      const delivery = await given(code, state);
+      failDynamo((call) => isCall(call, "UpdateItem", "webhooks") || call.command === "TransactWriteItemsCommand");
+      const sent = watchMessages();
+      const lines = watchLog();
+      expect(await attempt(delivery)).toBe(code === 200 ? "accepted" : "failed");
+      expect(lines[0]).toMatchObject({ message: "attempt", attempt: 1 });
+      const row = await rowOf(delivery);
+      expect(row).toMatchObject({ status, attempt_count: 1 });
+      restoreAws();
+      const [later, ...others] = sent.filter(({ message }) => message.kind === "unrecorded");
+      expect(later).toMatchObject({ delaySeconds: 15 });
+      expect(others).toEqual([]);
+      await recordLater(later?.message as UnrecordedAttempt);
+      expect(await stored()).toMatchObject(expected);
+      expect(await rowOf(delivery)).toEqual(row);
+      expect(receiver.received).toHaveLength(1);
+    },
+  );
+
+  test.each(rules)(
+    "comes before the row, so that a crash in between repeats both: %s",
+    async (_, code, _status, state, expected) => {
+      const delivery = await given(code, state);
+      failRecords();
+      interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
+      await expect(attempt(delivery)).rejects.toThrow("DynamoDB is unavailable");
+      restoreAws();
+      expect(await stored()).toMatchObject(expected);
+      expect(await rowsOf(webhook)).toEqual([]);
+    },
+  );
 });

@@ -178,7 +178,7 @@ test("a receiver that asks for a pause with Retry-After gets no probe before its
 test("next_probe_at of the health is when something is sent", async () => {
   const row = await givenFailing();
   await pass(100);
-  const reads = new MeteredReads({ project: webhook.project_id, caller: "user" }, new Date());
+  const reads = new MeteredReads(`user:${webhook.project_id}`, new Date());
   const { state, next_probe_at } = await readHealth(await webhookNow(), new Date(), reads);
   expect(state).toBe("probing");
   const count = (await attemptsOf(row)) ?? 0;

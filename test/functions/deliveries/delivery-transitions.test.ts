@@ -116,6 +116,8 @@ describe("requested", () => {
     ...rowOf({ attempt_count }),
     ...{ ...atPlace, ...request, trigger, attempts_before_schedule: attempt_count },
   });
+  const waitingSince = (seconds: number) =>
+    waiting({ trigger: "redeliver", requested_at: new Date(now.getTime() + seconds * 1000).toISOString() });
   test.each<Case>([
     [
       "a row that ended waits again, and its schedule restarts",
@@ -125,7 +127,17 @@ describe("requested", () => {
     ],
     ["a row that waits for its retry is asked for", redeliver, waiting(), asked("redeliver")],
     ["a row that waits for a recovery is asked for", redeliver, waiting({ trigger: "recover" }), asked("redeliver")],
-    ["a row that is asked for already stays", redeliver, waiting({ trigger: "redeliver" }), undefined],
+    ["a row that is asked for already stays", redeliver, waitingSince(-120), undefined],
+    ["a row that has waited for two minutes is asked for again", redeliver, waitingSince(-120.001), asked("redeliver")],
+    ["a request knows itself in a row that waits", redeliver, waiting({ trigger: "redeliver", ...request }), undefined],
+    ["a request knows itself after its attempt", redeliver, waiting({ ...request, ...one }), undefined],
+    [
+      "a request knows itself after its success",
+      redeliver,
+      rowOf({ status: "succeeded", ...request, ...one }),
+      undefined,
+    ],
+    ["a recovery knows itself after its failure", recover, rowOf({ status: "failed", ...request, ...one }), undefined],
     [
       "an asked row that was held is asked for again",
       redeliver,

@@ -13,6 +13,7 @@ describe("withAttempt", () => {
       error_code: "http_status" as const,
       response_excerpt: "x",
       response_headers: { server: "x" },
+      response_header_pairs: [["server", "x"]] as [string, string][],
       detail: "https://new.example",
     };
     return { number, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "redeliver", ...response, ...changes };
@@ -21,7 +22,7 @@ describe("withAttempt", () => {
   test("keeps the responses of the newest three attempts only, and everything else of all", () => {
     let attempts: Attempt[] | undefined;
     for (let number = 1; number <= 5; number++) attempts = withAttempt({ attempts }, attemptOf(number));
-    const { response_excerpt, response_headers, detail, ...older } = attemptOf(1);
+    const { response_excerpt, response_headers, response_header_pairs, detail, ...older } = attemptOf(1);
     expect(attempts).toEqual([older, { ...older, number: 2 }, attemptOf(3), attemptOf(4), attemptOf(5)]);
   });
 

@@ -42,6 +42,20 @@ test("the delivery detail returns the payload unchanged, including numbers beyon
   expect(JSON.parse(text).data.payload).toEqual(JSON.parse(body));
 });
 
+test("the delivery detail shows the headers of a row that an earlier version wrote", async () => {
+  const response_headers = { server: "nginx" };
+  const made = {
+    number: 1,
+    at: "2026-03-01T00:00:00.000Z",
+    duration_ms: 5,
+    status_code: 500,
+    trigger: "schedule",
+  } as const;
+  const attempts = [{ ...made, error_code: "http_status" as const, response_headers }];
+  const delivery = await givenDelivery(scenario.webhook, { status: "failed", attempt_count: 1, attempts });
+  expect((await shown(delivery)).attempts).toMatchObject([{ response_headers }]);
+});
+
 describe("a hint", () => {
   test("for a 401 names the credentials that it asks for, in the list and the webhook's health too", async () => {
     receiver.respondWith((_, response) => response.writeHead(401, { "WWW-Authenticate": 'basic realm="a"' }).end());
