@@ -160,12 +160,6 @@ export class AwsAccount {
     return this.#physical.get(found?.id ?? "") as string;
   }
 
-  /** Returns the environment variables of a function. */
-  environmentOf(name: string): Json {
-    const found = this.#stack.all("AWS::Lambda::Function").find(({ id }) => this.#physical.get(id) === name);
-    return this.resolve(found?.Properties.Environment.Variables);
-  }
-
   /** Answers a request. */
   respond({ method = "", url = "", headers }: http.IncomingMessage, body: string): [number, Json, string] {
     const scope =
@@ -399,7 +393,6 @@ const routes: Record<string, [string, RegExp]> = {
   UpdateStage: ["PATCH", /^\/restapis\/(?<api>\w+)\/stages\/(?<stage>\w+)$/],
   GetAlias: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/aliases\/(?<alias>\w+)$/],
   ListVersionsByFunction: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/versions(\?Marker=(?<marker>\w+))?$/],
-  GetFunctionConfiguration: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/configuration$/],
   GetEventSourceMapping: ["GET", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   UpdateEventSourceMapping: ["PUT", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   Invoke: ["POST", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/invocations$/],
@@ -528,7 +521,6 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
       ...(index + 1 < all.length && { NextMarker: String(index + 1) }),
     };
   },
-  GetFunctionConfiguration: (account, { name }) => ({ Environment: { Variables: account.environmentOf(name) } }),
   GetEventSourceMapping(account, { uuid }) {
     const { FunctionArn, State } = account.mapping(uuid);
     return { FunctionArn, State };
