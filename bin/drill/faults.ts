@@ -1,4 +1,3 @@
-import { PutMetricDataCommand, SetAlarmStateCommand, type StateValue } from "@aws-sdk/client-cloudwatch";
 import { DisableRuleCommand, EnableRuleCommand } from "@aws-sdk/client-eventbridge";
 import {
   DeleteFunctionConcurrencyCommand,
@@ -9,12 +8,11 @@ import {
   UpdateEventSourceMappingCommand,
 } from "@aws-sdk/client-lambda";
 import { DeleteMessageCommand, GetQueueUrlCommand, type Message, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import { makeVisible, receiveAll } from "../local/dead-letters.ts";
-import { AwsError, cloudWatch, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
+import { AwsError, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
 import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
 
 /* What a drill does to ring an alarm, and how it is undone. */
@@ -240,36 +238,3 @@ export const throttledCalls =
       end: async () => void (await restore()),
     };
   };
-
-/**
- * Writes values of a metric that the functions write, every minute. It proves the alarm, but not that the functions
- * write the metric.
- * @param count how often the value occurs in a minute
- */
-export const metricValues =
-  (key: MetricKey, value: number, count = 1): CreateFault =>
-  ({ stack }) => {
-    const { name, unit } = metrics[key];
-    const write = async () => {
-      const datum = {
-        MetricName: name,
-        Dimensions: [{ Name: "stage", Value: stack.stage }],
-        Timestamp: new Date(),
-        Values: [value],
-        Counts: [count],
-        Unit: unit,
-      };
-      await cloudWatch.send(new PutMetricDataCommand({ Namespace: METRICS_NAMESPACE, MetricData: [datum] }));
-    };
-    return { start: write, repeat: write, end: nothing };
-  };
-
-/** Sets the state of an alarm, which CloudWatch corrects at its next evaluation. Proves the notification only. */
-export function alarmState(AlarmName: string, stateBefore: StateValue): Fault {
-  const set = async (StateValue: StateValue, StateReason: string) =>
-    void (await cloudWatch.send(new SetAlarmStateCommand({ AlarmName, StateValue, StateReason })));
-  return {
-    start: () => set("ALARM", "npm run drill"),
-    end: () => set(stateBefore, "npm run drill: the drill has ended"),
-  };
-}
