@@ -6,7 +6,6 @@ import {
   pausedFanOut,
   pausedSweep,
   rejectedEvent,
-  throttledCalls,
 } from "./faults.ts";
 
 /*
@@ -37,15 +36,9 @@ export const drills = {
     waitMinutes: 25,
   },
   "deliveries-dead-letters": {
-    does: "puts a message into the dead-letter queue; the sender would take ten hours for it",
+    does: "puts a message into the dead-letter queue of the sender, which would take ten hours for it",
     costs: oneMessage,
-    fault: deadLetter("deliveries"),
-    waitMinutes: 25,
-  },
-  "slow-deliveries-dead-letters": {
-    does: "puts a message into the dead-letter queue; the slow sender would take ten hours for it",
-    costs: oneMessage,
-    fault: deadLetter("slowDeliveries"),
+    fault: deadLetter,
     waitMinutes: 25,
   },
   "events-waiting": {
@@ -94,13 +87,6 @@ export const drills = {
     costs: `${fewCalls}, and errors in the log of the function`,
     fault: crashingCalls("WorkersProjectsUpsertMemberFunction", 4),
     waitMinutes: 15,
-  },
-  "function-throttles": {
-    does: "reserves a concurrency of 0 for the sweep, and invokes it",
-    costs: "retries after more than 15 minutes wait for up to 15 minutes; sweep-not-running may ring too",
-    fault: throttledCalls("WorkersDeliveriesSweepFunction", 12),
-    waitMinutes: 15,
-    disturbs: true,
   },
 } as const satisfies Record<string, Drill>;
 

@@ -234,12 +234,11 @@ async function missingMetrics(stage: string, expected: ExpectedMetric[], from: D
 }
 
 /**
- * Metrics that have no value until something happens: throttles of DynamoDB, calls of a version in a gradual deployment,
- * and our own ones of failures and first attempts. All others have values while the stage is in use.
+ * Metrics that have no value until something happens: calls of a version in a gradual deployment, and our own ones of failures
+ * and first attempts. All others have values while the stage is in use.
  */
 const isSilentUntilNeeded = ({ Namespace, MetricName = "", Dimensions = [] }: MetricId): boolean =>
   Dimensions.some(({ Name }) => Name === "ExecutedVersion") ||
-  (Namespace === "AWS/DynamoDB" && MetricName.endsWith("ThrottleEvents")) ||
   (Namespace === METRICS_NAMESPACE && MetricName !== metrics.sweepLag.name);
 
 /** Returns the names of the dimensions of a metric. */

@@ -230,7 +230,7 @@ const faults: [title: string, breakIt: () => void, claim: string, message: strin
     "a sweep that writes no metric",
     () => unlist(({ MetricName }) => MetricName === "SweepLag"),
     claim.exist,
-    "DeploymentWebhooks SweepLag stage=dev (dev-page-sweep-late, dev-page-sweep-not-running)",
+    "DeploymentWebhooks SweepLag stage=dev (dev-page-sweep-not-running)",
   ],
   [
     "an expression that CloudWatch rejects",
@@ -300,23 +300,23 @@ const faults: [title: string, breakIt: () => void, claim: string, message: strin
       };
     },
     claim.queries,
-    /WorkersDeliveriesSweepLogs: filter message = "sweep" .*: StartQuery: MalformedQueryException: unexpected symbol/,
+    /WorkersDeliveriesSweepLogs: filter level = "ERROR" or message = "sweep".*: StartQuery: MalformedQueryException: unexpected symbol/,
   ],
   [
     "a log query that fails",
     () => {
-      account.queryStatus = (query) => (query.includes("pct(latencyMs, 99)") ? "Failed" : "Complete");
+      account.queryStatus = (query) => (query.includes("filter status >= 500") ? "Failed" : "Complete");
     },
     claim.queries,
-    /AccessLog: stats count.*: Failed/,
+    /AccessLog: filter status >= 500.*: Failed/,
   ],
   [
     "a log query that does not end",
     () => {
-      account.queryStatus = (query) => (query.includes("pct(latencyMs, 99)") ? "Running" : "Complete");
+      account.queryStatus = (query) => (query.includes("filter status >= 500") ? "Running" : "Complete");
     },
     claim.queries,
-    /AccessLog: stats count.*: still Running/,
+    /AccessLog: filter status >= 500.*: still Running/,
   ],
 ];
 
@@ -383,7 +383,6 @@ test("a quota without a usage metric is a warning: Service Quotas does not name 
 
 test("metrics that no one has caused yet are no failure", async () => {
   const kinds: ((metric: Json) => boolean)[] = [
-    ({ MetricName }) => /ThrottleEvents$/.test(MetricName),
     ({ MetricName }) => MetricName === "FailedMessageAge",
     // Calls of a new version.
     ({ Dimensions = [] }) => Dimensions.some(({ Name }: Json) => Name === "ExecutedVersion"),
