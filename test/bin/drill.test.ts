@@ -321,7 +321,7 @@ describe("the command line", () => {
     expect(wrong.stderr).toMatch(/^A drill wakes .* pass --yes to confirm\.\nUsage: npm run --silent drill/);
     const alarm = account.alarms.get("dev-page-sweep-not-running");
     if (alarm) alarm.properties.TreatMissingData = "notBreaching";
-    const interrupted = startProgram(["bin/drill.ts", "sweep-not-running", "--stage", "dev"], aws);
+    const interrupted = startProgram(["bin/run.cjs", "drill", "sweep-not-running", "--stage", "dev"], aws);
     await eventually(() => expect(account.isSweepEnabled).toBe(false));
     interrupted.kill("SIGINT");
     expect(await once(interrupted, "exit")).toEqual([130, null]);

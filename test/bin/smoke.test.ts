@@ -633,7 +633,7 @@ describe("the command", () => {
 
   /** Starts the program as a process. */
   function startSmoke(url: string) {
-    const child = startProgram(["bin/smoke.ts", "--url", url], { SMOKE_TOKEN: user.token });
+    const child = startProgram(["bin/run.cjs", "smoke", "--url", url], { SMOKE_TOKEN: user.token });
     const stdout = text(child.stdout);
     return { child, ended: once(child, "close"), stdout };
   }
