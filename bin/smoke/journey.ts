@@ -49,7 +49,8 @@ export const keyJourney: CheckGroup = {
       claim: "the JWT is accepted",
       async run(context) {
         context.projects = await context.user.listProjects();
-        return `${context.projects.length} projects`;
+        const { length } = context.projects;
+        return length === 1 ? "1 project" : `${length} projects`;
       },
     },
     {

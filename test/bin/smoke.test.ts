@@ -96,7 +96,7 @@ describe("a healthy stage", () => {
     expect({ hasPassed, skip }).toEqual({ hasPassed: true, skip: [] });
     expect(ok).toEqual([
       ...gateway.checks.map(({ claim }) => expect.stringContaining(claim)),
-      "the JWT is accepted (1 projects)",
+      "the JWT is accepted (1 project)",
       expect.stringMatching(/^a key is created, and the list does not show it \(svc_\w+…\)$/),
       "the key sees the projects of its owner, and cannot create keys",
       expect.stringMatching(/^a webhook is created with the key, and disabled \(in .+\)$/),
