@@ -1,1 +1,1 @@
-require("./start.cjs").start(__filename);
+run.cjs

@@ -1,5 +1,5 @@
 /*
- * HTTP headers of the console's page, for CloudFront and for a local run. Data only.
+ * HTTP headers of the console's page and of the API page beside it, for CloudFront and for a local run. Data only.
  *
  * The page displays text of other users (names, URLs, responses of receivers) and holds a credential. Therefore it runs
  * only its own script and connects only to the API.
@@ -28,6 +28,12 @@ export function contentSecurityPolicy(apiUrl: string): string {
     .map(([name, sources]) => `${name} ${sources}`)
     .join("; ");
 }
+
+/** The API page: docs/openapi.json, rendered. */
+export const API_PAGE = "docs.html";
+
+/** The Content-Security-Policy of the API page: what its own `meta` element (bin/openapi/page.ts) cannot contain. */
+export const apiPagePolicy = "frame-ancestors 'none'";
 
 export const pageHeaders = {
   "X-Content-Type-Options": "nosniff",

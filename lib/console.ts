@@ -8,7 +8,7 @@ import { CloudFrontTarget } from "aws-cdk-lib/aws-route53-targets";
 import * as s3 from "aws-cdk-lib/aws-s3";
 import { BucketDeployment, CacheControl, Source } from "aws-cdk-lib/aws-s3-deployment";
 import { Construct } from "constructs";
-import { contentSecurityPolicy, pageCacheControl, pageHeaders } from "./console-headers.ts";
+import { API_PAGE, apiPagePolicy, contentSecurityPolicy, pageCacheControl, pageHeaders } from "./console-headers.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { globalName } from "./names.ts";
 import type { Stage } from "./stage.ts";
@@ -31,7 +31,7 @@ interface ConsoleProps {
   key?: KmsKey | undefined;
 }
 
-/** Deploys the console to S3 and CloudFront. Its address is the output ConsoleUrl. */
+/** Deploys the console, and the API page at `docs.html`, to S3 and CloudFront. The address is the output ConsoleUrl. */
 export function createConsole(scope: Construct, props: ConsoleProps): cloudfront.Distribution {
   const folder = new Construct(scope, "Console");
   const domain = props.console === true ? undefined : props.console.domain;
@@ -48,15 +48,19 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
   const originAccessControl = new cloudfront.S3OriginAccessControl(folder, "AccessControl", {
     originAccessControlName: globalName(Stack.of(scope)),
   });
+  const name = globalName(Stack.of(scope));
+  const behavior = {
+    origin: S3BucketOrigin.withOriginAccessControl(bucket, { originAccessControl }),
+    viewerProtocolPolicy: cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+    cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
+  };
+  const headers = createHeadersPolicy(folder, "Headers", name, contentSecurityPolicy(props.apiUrl));
+  const apiPageHeaders = createHeadersPolicy(folder, "ApiPageHeaders", `${name}-api-page`, apiPagePolicy);
   const distribution = new cloudfront.Distribution(folder, "Distribution", {
     comment: `Console of ${Stack.of(scope).stackName}`,
     defaultRootObject: "index.html",
-    defaultBehavior: {
-      origin: S3BucketOrigin.withOriginAccessControl(bucket, { originAccessControl }),
-      viewerProtocolPolicy: cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-      cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
-      responseHeadersPolicy: createHeadersPolicy(folder, props.apiUrl),
-    },
+    defaultBehavior: { ...behavior, responseHeadersPolicy: headers },
+    additionalBehaviors: { [API_PAGE]: { ...behavior, responseHeadersPolicy: apiPageHeaders } },
     // The cheapest price class: more distant edge locations do not noticeably delay small files.
     priceClass: cloudfront.PriceClass.PRICE_CLASS_100,
     httpVersion: cloudfront.HttpVersion.HTTP2_AND_3,
@@ -74,13 +78,13 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
 /** CloudFront sets these as security headers and rejects them as custom headers. */
 const securityHeaderNames = ["X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"];
 
-function createHeadersPolicy(folder: Construct, apiUrl: string): cloudfront.ResponseHeadersPolicy {
+function createHeadersPolicy(folder: Construct, id: string, name: string, policy: string) {
   const others = Object.entries(pageHeaders).filter(([name]) => !securityHeaderNames.includes(name));
-  return new cloudfront.ResponseHeadersPolicy(folder, "Headers", {
-    responseHeadersPolicyName: globalName(Stack.of(folder)),
+  return new cloudfront.ResponseHeadersPolicy(folder, id, {
+    responseHeadersPolicyName: name,
     comment: `Console of ${Stack.of(folder).stackName}`,
     securityHeadersBehavior: {
-      contentSecurityPolicy: { contentSecurityPolicy: contentSecurityPolicy(apiUrl), override: true },
+      contentSecurityPolicy: { contentSecurityPolicy: policy, override: true },
       contentTypeOptions: { override: true },
       frameOptions: { frameOption: cloudfront.HeadersFrameOption.DENY, override: true },
       referrerPolicy: { referrerPolicy: cloudfront.HeadersReferrerPolicy.NO_REFERRER, override: true },

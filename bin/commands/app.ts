@@ -1,7 +1,9 @@
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { AwsSolutionsChecks } from "cdk-nag";
+import { API_PAGE } from "../../lib/console-headers.ts";
 import { bundleFolder, stackName } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStageError } from "../../lib/stage.ts";
@@ -9,6 +11,7 @@ import { InvalidContextError, readContext } from "../../lib/stages.ts";
 import { writeConsole } from "../../packages/console/build.ts";
 import { command } from "../local/command.ts";
 import { StartError } from "../local/start-error.ts";
+import { apiPage } from "../openapi/page.ts";
 import { build } from "./build.ts";
 
 /*
@@ -44,7 +47,10 @@ async function synthesize(): Promise<void> {
   const { stage, isUrgent } = readContext(app.node.getAllContext());
   console.error(`Stage ${stage.name}${isUrgent ? ", urgent" : ""}`);
   if (!(await build())) return;
-  if (stage.console) await writeConsole(page);
+  if (stage.console) {
+    await writeConsole(page);
+    await writeFile(join(page, API_PAGE), await apiPage());
+  }
   new ServiceStack(app, stackName(stage), {
     stage,
     page,

@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { command } from "../local/command.ts";
 import { openApiDocument } from "../openapi/document.ts";
-import { reference } from "../openapi/reference.ts";
 import { permissionMeanings } from "../openapi/responses/api-key.ts";
 import { certificationCheckMeanings } from "../openapi/responses/certification.ts";
 import { webhookEventMeanings } from "../openapi/responses/payload.ts";
@@ -20,7 +19,6 @@ export async function generate(): Promise<Map<string, string>> {
   const document = await openApiDocument(version);
   return new Map([
     ["docs/openapi.json", formatted("docs/openapi.json", JSON.stringify(document))],
-    ["docs/api.md", reference(document)],
     ["packages/client/src/schema.d.ts", formatted("packages/client/src/schema.d.ts", await clientTypes(document))],
     ["packages/client/src/values.ts", formatted("packages/client/src/values.ts", clientValues(document))],
   ]);
@@ -67,7 +65,7 @@ function formatted(path: string, text: string): string {
 
 const help = {
   name: "npm run --silent openapi",
-  about: `Writes docs/openapi.json, docs/api.md and the client's types and values (packages/client/src/schema.d.ts, values.ts) from the
+  about: `Writes docs/openapi.json and the client's types and values (packages/client/src/schema.d.ts, values.ts) from the
 endpoints, their schemas and the texts in bin/openapi/operations.ts.`,
   examples: ["npm run --silent openapi"],
 };

@@ -1,4 +1,3 @@
-import { PutMetricDataCommand, SetAlarmStateCommand, type StateValue } from "@aws-sdk/client-cloudwatch";
 import { DisableRuleCommand, EnableRuleCommand } from "@aws-sdk/client-eventbridge";
 import {
   DeleteFunctionConcurrencyCommand,
@@ -9,12 +8,11 @@ import {
   UpdateEventSourceMappingCommand,
 } from "@aws-sdk/client-lambda";
 import { DeleteMessageCommand, GetQueueUrlCommand, type Message, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import { makeVisible, receiveAll } from "../local/dead-letters.ts";
-import { AwsError, cloudWatch, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
+import { AwsError, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
 import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
 
 /* What a drill does to ring an alarm, and how it is undone. */
@@ -113,11 +111,9 @@ function sentMessage(site: DrillSite, key: QueueKey, url: () => Promise<string>)
 /** Sends an event that is not valid: the fan-out moves it to the dead-letter queue. */
 export const rejectedEvent: CreateFault = (site) => sentMessage(site, "events", () => urlOf(site, queues.events.name));
 
-/** Puts a message into a dead-letter queue, where the consumer would move it only after ten hours. */
-export const deadLetter =
-  (key: QueueKey): CreateFault =>
-  (site) =>
-    sentMessage(site, key, () => deadLettersOf(site, key));
+/** Puts a message into the dead-letter queue of the sender, which would move it there only after ten hours. */
+export const deadLetter: CreateFault = (site) =>
+  sentMessage(site, "deliveries", () => deadLettersOf(site, "deliveries"));
 
 /**
  * Enables or disables an event source mapping, and waits for it. While the mapping changes, for example because the
@@ -198,78 +194,32 @@ export const crashingCalls =
     return { start: crash, repeat: crash, end: nothing };
   };
 
-type CallOnce = (name: string, site: DrillSite) => Promise<void>;
-
-const invokeThrottled: CallOnce = (name) =>
-  invoke(name).catch((error) => {
-    if (!(error instanceof AwsError && error.code === "TooManyRequestsException")) throw error;
-  });
-
-/** Sends requests that need no credential to an endpoint that cannot run: they get a 5xx response. */
-export const failingRequests: CreateFault = (site) =>
-  throttledCalls("EndpointsApiKeysRevokeLeakedFunction", 12, async (_name, { stack }) => {
-    const request = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
-    const { status } = await fetch(`${stack.apiUrl}/v1/credentials/revoke`, request);
-    if (status < 500) throw new Error(`An endpoint without concurrency responded with ${status}.`);
-  })(site);
-
 /**
- * Gives a function no concurrency, and calls it: Lambda throttles each call. Restores what was reserved before.
- * @param callOnce calls the function with this name, and does not throw when Lambda throttles the call
+ * Gives the endpoint that revokes leaked credentials no concurrency, and sends it requests, which need no credential: they get
+ * a 5xx response. Restores what was reserved before.
  */
-export const throttledCalls =
-  (logicalId: string, perMinute: number, callOnce: CallOnce = invokeThrottled): CreateFault =>
-  (site) => {
-    const FunctionName = resource(site, "AWS::Lambda::Function", logicalId);
-    const reserve = (ReservedConcurrentExecutions: number) =>
-      lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions }));
-    let restore: () => Promise<unknown> = nothing;
-    const call = async () => {
-      for (let each = 0; each < perMinute; each += 1) await callOnce(FunctionName, site);
-    };
-    return {
-      async start() {
-        const command = new GetFunctionConcurrencyCommand({ FunctionName });
-        const { ReservedConcurrentExecutions: before } = await lambda.send(command);
-        restore = () =>
-          before === undefined ? lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName })) : reserve(before);
-        await reserve(0);
-        await call();
-      },
-      repeat: call,
-      end: async () => void (await restore()),
-    };
+export const failingRequests: CreateFault = (site) => {
+  const FunctionName = resource(site, "AWS::Lambda::Function", "EndpointsApiKeysRevokeLeakedFunction");
+  const reserve = (ReservedConcurrentExecutions: number) =>
+    lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions }));
+  let restore: () => Promise<unknown> = nothing;
+  const call = async () => {
+    for (let each = 0; each < 12; each += 1) {
+      const request = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
+      const { status } = await fetch(`${site.stack.apiUrl}/v1/credentials/revoke`, request);
+      if (status < 500) throw new Error(`An endpoint without concurrency responded with ${status}.`);
+    }
   };
-
-/**
- * Writes values of a metric that the functions write, every minute. It proves the alarm, but not that the functions
- * write the metric.
- * @param count how often the value occurs in a minute
- */
-export const metricValues =
-  (key: MetricKey, value: number, count = 1): CreateFault =>
-  ({ stack }) => {
-    const { name, unit } = metrics[key];
-    const write = async () => {
-      const datum = {
-        MetricName: name,
-        Dimensions: [{ Name: "stage", Value: stack.stage }],
-        Timestamp: new Date(),
-        Values: [value],
-        Counts: [count],
-        Unit: unit,
-      };
-      await cloudWatch.send(new PutMetricDataCommand({ Namespace: METRICS_NAMESPACE, MetricData: [datum] }));
-    };
-    return { start: write, repeat: write, end: nothing };
-  };
-
-/** Sets the state of an alarm, which CloudWatch corrects at its next evaluation. Proves the notification only. */
-export function alarmState(AlarmName: string, stateBefore: StateValue): Fault {
-  const set = async (StateValue: StateValue, StateReason: string) =>
-    void (await cloudWatch.send(new SetAlarmStateCommand({ AlarmName, StateValue, StateReason })));
   return {
-    start: () => set("ALARM", "npm run drill"),
-    end: () => set(stateBefore, "npm run drill: the drill has ended"),
+    async start() {
+      const command = new GetFunctionConcurrencyCommand({ FunctionName });
+      const { ReservedConcurrentExecutions: before } = await lambda.send(command);
+      restore = () =>
+        before === undefined ? lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName })) : reserve(before);
+      await reserve(0);
+      await call();
+    },
+    repeat: call,
+    end: async () => void (await restore()),
   };
-}
+};

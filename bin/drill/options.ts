@@ -12,11 +12,9 @@ const everyName = Object.keys(drills).filter(isDrillName);
 
 export const drillProgram = {
   name: "npm run --silent drill",
-  about: `Rings alarms of a stage on purpose, with the AWS credentials of the environment, and reports which rang and notified their
-topic, and which did not. Undoes what it did, on Ctrl-C too.
+  about: `Rings alarms of a stage by real faults, with the AWS credentials of the environment, and reports which rang and notified
+their topic, and which did not. Undoes what it did, on Ctrl-C too. docs/runbook.md has a command for each other alarm.
 
-Drills, and what they prove: fault = a real fault rings the alarm, metric = a value of its metric does, state = only its
-notification is proven, because the state is set by hand.
 ${drillLines().join("\n")}
 
 Exit codes: 0 every alarm rang, 1 an alarm did not ring or something is left, 2 usage error, 130 interrupted.`,
@@ -55,8 +53,7 @@ export const REFUSAL = "A drill wakes the on-call engineer of this stage: pass -
 function drillLines(): string[] {
   const width = Math.max(...everyName.map((name) => name.length));
   return everyName.flatMap((name) => {
-    const { proof, does, costs } = drills[name];
-    const indent = " ".repeat(width + 13);
-    return [`  ${name.padEnd(width)}  ${proof.padEnd(7)}  ${does}`, `${indent}costs: ${costs}`];
+    const { does, costs } = drills[name];
+    return [`  ${name.padEnd(width)}  ${does}`, `${" ".repeat(width + 4)}costs: ${costs}`];
   });
 }

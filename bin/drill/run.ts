@@ -4,8 +4,8 @@ import { UsageError } from "../local/command.ts";
 import { cloudWatch } from "../smoke/aws/clients.ts";
 import { type Alarm, describeAlarms, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
-import { type Drill, type DrillName, drills, type Proof } from "./drills.ts";
-import { alarmState, type DrillSite, type Fault } from "./faults.ts";
+import { type Drill, type DrillName, drills } from "./drills.ts";
+import type { DrillSite, Fault } from "./faults.ts";
 import { type DrillOptions, REFUSAL } from "./options.ts";
 
 export interface DrillLimits {
@@ -17,16 +17,13 @@ export interface DrillLimits {
 
 export const defaultLimits: DrillLimits = { minuteMs: 60_000, pollMs: 15_000 };
 
-/** Max wait for an alarm whose state is set by hand, and for a notification, in minutes. */
-const STATE_MINUTES = 2;
+/** Max wait for a notification, in minutes. */
+const NOTIFICATION_MINUTES = 2;
 
 /** One alarm to ring. */
 interface Ringing {
-  drill: DrillName;
+  drill: Drill;
   alarm: Alarm;
-  proof: Proof;
-  /** Why less is proven than the drill's row says; undefined = as much is proven. */
-  reason: string | undefined;
 }
 
 interface Outcome {
@@ -53,10 +50,15 @@ export async function runDrills(
   const stack = await readStack(stage);
   if (stack.isProtected && !isConfirmed) throw new UsageError(REFUSAL);
   const alarms = await readAlarms(stack);
-  const plan = names.flatMap((name) => planOf(name, stack, alarms, print));
+  const plan = names.flatMap((name) => planOf(name, stack, alarms));
   const count = { rang: 0, SILENT: 0, skip: 0, left: 0 };
   const ring = async (each: Ringing): Promise<void> => {
-    const outcome = interrupt.aborted ? notBegun : await ringAlarm(each, stack, interrupt, limits);
+    const isTooCostly = each.drill.disturbs && stack.isProtected;
+    const outcome = isTooCostly
+      ? tooCostly(each.drill)
+      : interrupt.aborted
+        ? notBegun
+        : await ringAlarm(each, stack, interrupt, limits);
     count[outcome.verdict] += 1;
     if (outcome.left !== undefined) count.left += 1;
     print(`  ${outcome.verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${outcome.note}`);
@@ -64,7 +66,7 @@ export async function runDrills(
   };
 
   // Drills that stop a part of the service would disturb the others, and each other.
-  const [alone, together] = [true, false].map((is) => plan.filter((each) => stopsService(each) === is)) as [
+  const [alone, together] = [true, false].map((is) => plan.filter(({ drill }) => (drill.disturbs ?? false) === is)) as [
     Ringing[],
     Ringing[],
   ];
@@ -78,32 +80,21 @@ export async function runDrills(
 
 const notBegun: Outcome = { verdict: "skip", note: "interrupted" };
 
-const stopsService = ({ drill, proof }: Ringing): boolean => proof === "fault" && "disturbs" in drills[drill];
+const tooCostly = ({ costs }: Drill): Outcome => ({
+  verdict: "skip",
+  note: `a stage that keeps its data must not bear the cost: ${costs}. Set its state, as docs/runbook.md shows`,
+});
 
-/** Returns the alarms that a drill rings, and how. Prints the name of a drill that does nothing. */
-function planOf(name: DrillName, stack: StageStack, alarms: Alarm[], print: (line: string) => void): Ringing[] {
-  const drill: Drill = drills[name];
-  if (drill.proof === "by hand") {
-    print(`  skip    ${name}: ${drill.does}`);
-    return [];
-  }
+/** Returns the alarms that a drill rings. */
+function planOf(name: DrillName, stack: StageStack, alarms: Alarm[]): Ringing[] {
   const matches = new RegExp(`^${stack.stage}-(page|ticket)-${name}(-\\d+)?$`);
   const found = alarms.filter(({ AlarmName }) => matches.test(AlarmName));
   if (found.length === 0) throw new UsageError(`The stage ${stack.stage} has no alarm ${name}.`);
-  return found.map((alarm) => ({ drill: name, alarm, ...proofFor(drill, stack) }));
-}
-
-/** Returns what the drill can prove in this stage. */
-function proofFor(drill: Drill, stack: StageStack): Pick<Ringing, "proof" | "reason"> {
-  if (!("fault" in drill)) return { proof: drill.proof, reason: drill.does };
-  if (drill.disturbs && stack.isProtected) {
-    return { proof: "state", reason: `a stage that keeps its data must not bear the cost: ${drill.costs}` };
-  }
-  return { proof: drill.proof, reason: undefined };
+  return found.map((alarm) => ({ drill: drills[name], alarm }));
 }
 
 async function ringAlarm(
-  { drill: name, alarm, proof, reason }: Ringing,
+  { drill, alarm }: Ringing,
   stack: StageStack,
   interrupt: AbortSignal,
   { minuteMs, pollMs }: DrillLimits,
@@ -116,20 +107,16 @@ async function ringAlarm(
     wait: async (ms) => void (await sleep(ms, undefined, { signal: interrupt })),
     minuteMs,
   };
-  const row: Drill = drills[name];
-  const isReal = "fault" in row && proof === row.proof;
-  const waitMs = minuteMs * (isReal ? row.waitMinutes : STATE_MINUTES);
-  let startedAt: Date;
+  const waitMs = minuteMs * drill.waitMinutes;
   let fault: Fault | undefined;
   let outcome: Outcome;
   try {
     // Another drill of this run may have rung it.
     if (!(await hasEnded(alarm, site, pollMs))) return isOnBefore;
-    startedAt = new Date();
-    fault = isReal ? row.fault(site) : alarmState(alarm.AlarmName, alarm.StateValue ?? "OK");
+    const startedAt = new Date();
+    fault = drill.fault(site);
     await fault.start();
     outcome = await waitForRinging(alarm, fault, { site, startedAt, waitMs, pollMs });
-    if (outcome.verdict === "rang") outcome.note += `; proven: ${provenBy[proof]}${reason ? ` (${reason})` : ""}`;
   } catch (error) {
     outcome = interrupt.aborted ? notBegun : { verdict: "SILENT", note: (error as Error).message };
   }
@@ -153,13 +140,6 @@ async function hasEnded({ AlarmName }: Alarm, site: DrillSite, pollMs: number): 
     await site.wait(pollMs);
   }
 }
-
-const provenBy: Record<Proof, string> = {
-  fault: "a real fault rings it",
-  metric: "a value of its metric rings it",
-  state: "only the notification, the state was set by hand",
-  "by hand": "nothing",
-};
 
 interface Waiting {
   site: DrillSite;
@@ -186,7 +166,7 @@ async function waitForRinging(
       if (failure) return { verdict: "SILENT", note: `rang after ${seconds()}, but ${failure.HistorySummary}` };
       const action = history.find(isAction);
       if (action) return { verdict: "rang", note: `after ${seconds()}, and notified its topic` };
-      if (sinceMs() - rangAtMs > STATE_MINUTES * site.minuteMs) {
+      if (sinceMs() - rangAtMs > NOTIFICATION_MINUTES * site.minuteMs) {
         return { verdict: "SILENT", note: `rang after ${seconds()}, but notified no topic` };
       }
     } else if (sinceMs() > waitMs) {

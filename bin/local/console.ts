@@ -6,7 +6,14 @@ import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/console-headers.ts";
+import {
+  API_PAGE,
+  apiPagePolicy,
+  contentSecurityPolicy,
+  pageCacheControl,
+  pageHeaders,
+  pageTypes,
+} from "../../lib/console-headers.ts";
 import type { PageFile } from "../../packages/console/build.ts";
 import { readBody } from "./read-body.ts";
 import { sendEvent as sendToQueue } from "./send-event.ts";
@@ -14,26 +21,41 @@ import type { LocalSettings } from "./settings.ts";
 import { scriptCommand } from "./shell-commands.ts";
 
 /*
- * The console of a local run, on the port of the API, and the endpoint by which it sends a deployment event. None of this is
- * deployed: on AWS the console is served from a bucket.
+ * The console and the API page of a local run, on the port of the API, and the endpoint by which the console sends a deployment
+ * event. None of this is deployed: on AWS both pages are served from a bucket.
  */
 
 /** Responds to requests for pages. Returns false, without a response, for a request to the API. */
 export type ServePages = (request: http.IncomingMessage, response: http.ServerResponse) => boolean;
 
 const CONSOLE = "/console/";
+const DOCS = "/docs";
 
-/** Serves the console below `/console/`, to which a browser at `/` is redirected. It is bundled at the first request for it. */
+/**
+ * Serves the console below `/console/`, to which a browser at `/` is redirected, and the API page at `/docs`. Each is built at the first
+ * request for it.
+ */
 export function consolePages(settings: Pick<LocalSettings, "dataDir" | "isSecretGiven">): ServePages {
   const config = JSON.stringify({ apiUrl: "", isLocal: true, signInCommand: scriptCommand("console", "", settings) });
   let files: Promise<Map<string, Uint8Array>> | undefined;
+  let apiPage: Promise<string> | undefined;
 
   async function serveFile(name: string, { headers }: http.IncomingMessage): Promise<PageResponse> {
     files ??= bundle();
-    const body = name === "config.json" ? Buffer.from(config) : (await files).get(name || "index.html");
+    const body = name === "config.json" ? config : (await files).get(name);
     if (body === undefined) throw new ApiError("not_found", "The console has no such file.");
+    return send(name, body, headers);
+  }
+
+  async function serveApiPage({ headers }: http.IncomingMessage): Promise<PageResponse> {
+    apiPage ??= renderApiPage();
+    const { headers: sent, ...page } = send(API_PAGE, await apiPage, headers);
+    return { ...page, headers: { ...sent, "Content-Security-Policy": apiPagePolicy } };
+  }
+
+  function send(name: string, body: string | Uint8Array, headers: http.IncomingHttpHeaders): PageResponse {
     const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
-    const type = pageTypes[(name || "index.html").split(".").at(-1) ?? ""] ?? "";
+    const type = pageTypes[name.split(".").at(-1) ?? ""] ?? "";
     const caching = { ETag: etag, "Cache-Control": pageCacheControl };
     if (headers["if-none-match"] === etag) return { status: 304, headers: caching, body: "" };
     return { status: 200, headers: { ...caching, "Content-Type": type }, body };
@@ -47,8 +69,9 @@ export function consolePages(settings: Pick<LocalSettings, "dataDir" | "isSecret
       return sendEvent(request);
     }
     if (!isRead) throw notAllowed("GET, HEAD");
+    if (path === DOCS) return serveApiPage(request);
     if (!path.startsWith(CONSOLE)) return { status: 302, headers: { Location: CONSOLE }, body: "" };
-    return serveFile(path.slice(CONSOLE.length), request);
+    return serveFile(path.slice(CONSOLE.length) || "index.html", request);
   }
 
   return (request, response) => {
@@ -73,7 +96,7 @@ interface PageResponse {
 /** At `/` a browser is redirected, and an API client gets the API's error. */
 function isPage(path: string, { method, headers }: http.IncomingMessage): boolean {
   const isBrowser = (method === "GET" || method === "HEAD") && (headers.accept ?? "").includes("text/html");
-  return path === "/console" || path.startsWith(CONSOLE) || (path === "/" && isBrowser);
+  return path === DOCS || path === "/console" || path.startsWith(CONSOLE) || (path === "/" && isBrowser);
 }
 
 /** Loads esbuild only now, so that the service starts without it. */
@@ -82,6 +105,8 @@ async function bundle(): Promise<Map<string, Uint8Array>> {
   const files: PageFile[] = await buildConsole();
   return new Map(files.map(({ name, body }) => [name, body]));
 }
+
+const renderApiPage = async (): Promise<string> => (await import("../openapi/page.ts")).apiPage();
 
 /**
  * Rejects requests to any other host name. A foreign page can point its own name at this machine's address (DNS rebinding)

@@ -85,6 +85,7 @@ ${bold("API keys and deployment webhooks")}
 
   API            ${baseUrl}
   console        ${consoleLink(baseUrl, token)}
+  API page       ${baseUrl}/docs
   events queue   ${eventsQueueUrl}
   user           ${userId}
   project        ${projectId}

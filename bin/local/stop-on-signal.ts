@@ -4,7 +4,7 @@ const ECHO_MS = 500;
 const NOTICE_AFTER_MS = 1_500;
 
 /**
- * Stops the service on SIGINT or SIGTERM; a second signal ends the process at once. Under npm, or under a starter that handed
+ * Stops the service on SIGINT or SIGTERM; a second signal ends the process at once. Under npm, or under `bin/run.cjs` that handed
  * over to another Node, it also stops when the parent process ends: a killed `npm start` must not leave a service behind
  * that holds the port.
  */

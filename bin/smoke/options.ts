@@ -3,8 +3,8 @@ import { UsageError } from "../local/command.ts";
 
 export const smokeProgram = {
   name: "npm run --silent smoke",
-  about: `Checks a running stage from outside and removes everything it created there. Takes at most a minute,
-with --operator a few minutes.
+  about: `Checks a running stage from outside and removes everything it created there. Takes about a minute at
+most, with --operator a few minutes.
 Exit codes: 0 all checks passed, 1 a check failed, 2 usage error, 130 interrupted.`,
   options: {
     url: { value: "<base url>", about: "base URL of the stage: the stack's output ApiUrl", shownDefault: "SMOKE_URL" },

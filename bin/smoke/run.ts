@@ -1,71 +1,44 @@
-import { styleText } from "node:util";
-import { apiKeys } from "./api-keys.ts";
-import { bodies, credentials, everyResponse, reach } from "./auth-checks.ts";
-import { AwsError } from "./aws/clients.ts";
-import type { Check, CheckContext, CheckGroup, OperatorWaits } from "./context.ts";
-import { CheckFailed, CheckInterrupted, CheckSkipped, CheckWarning } from "./findings.ts";
-import { newMark, removeAll } from "./leftovers.ts";
-import { listen } from "./listener.ts";
+import { randomBytes } from "node:crypto";
+import { createClient } from "../../packages/client/src/client.ts";
+import { ApiError } from "../../packages/client/src/errors.ts";
+import { style } from "../local/demo-page.ts";
+import { startReceiver } from "../local/demo-receiver.ts";
+import { type Check, type CheckContext, type CheckGroup, CheckSkipped, CheckWarning, type Limits } from "./check.ts";
+import { askAt, gateway } from "./gateway-checks.ts";
+import { keyJourney, removeAll, webhookJourney } from "./journey.ts";
 import { access, closedEndpoint, logQueries, monitoring, versions } from "./operator-checks.ts";
 import type { SmokeOptions } from "./options.ts";
-import { type StageResponse, stageClient } from "./stage-client.ts";
-import { webhooks } from "./webhooks.ts";
 
-export interface Limits {
-  /** Timeout of a request. */
-  requestMs: number;
-  /** Max wait for the result of a test delivery. */
-  deliveryMs: number;
-  /** Max duration of the run, cleanup included. */
-  totalMs: number;
-  /** Of the checks of `--operator`. */
-  operator?: OperatorWaits;
-}
+const MINUTE_MS = 60_000;
 
-export const defaultLimits: Limits = { requestMs: 10_000, deliveryMs: 30_000, totalMs: 60_000 };
+const defaultLimits: Limits = {
+  requestMs: 10_000,
+  deliveryMs: 30_000,
+  totalMs: MINUTE_MS,
+  metricsMs: 5 * MINUTE_MS,
+  changeMs: MINUTE_MS,
+  pollMs: 5_000,
+};
 
-const defaultWaits: OperatorWaits = { metricsMs: 5 * 60_000, changeMs: 60_000, pollMs: 5_000 };
-
-/** Metrics take minutes to arrive. */
-export const operatorLimits: Limits = { ...defaultLimits, totalMs: 15 * 60_000 };
-
-type Verdict = "ok" | "warn" | "skip" | "FAIL";
-
-interface Outcome {
-  verdict: Verdict;
-  ms: number;
-  /** Printed beside or below the claim; undefined = nothing. */
-  note: string | undefined;
-}
-
-/** All checks, in the order in which they run: later ones use what earlier ones created. */
-export const checkGroups: CheckGroup[] = [
-  reach,
-  credentials,
-  bodies,
-  apiKeys,
-  webhooks,
-  access,
-  closedEndpoint,
-  everyResponse,
-  monitoring,
-  versions,
-  logQueries,
-];
+/** The checks of every run, in their order: later ones use what earlier ones created. */
+export const userGroups: CheckGroup[] = [gateway, keyJourney, webhookJourney];
 
 /** Those of `--operator`. */
 export const operatorGroups: CheckGroup[] = [access, closedEndpoint, monitoring, versions, logQueries];
 
 /** Returns the checks that the options ask for. */
 function selectedGroups({ operator }: SmokeOptions): CheckGroup[] {
-  if (!operator) return checkGroups.filter((group) => !operatorGroups.includes(group));
-  return checkGroups.filter((group) => operator.closesEndpoint || group !== closedEndpoint);
+  if (!operator) return userGroups;
+  return [...userGroups, ...operatorGroups.filter((group) => operator.closesEndpoint || group !== closedEndpoint)];
 }
+
+type Verdict = "ok" | "warn" | "skip" | "FAIL";
 
 /**
  * Checks a stage against its documented behavior, then removes everything that was created there.
  * @param print receives each line of the report, with credentials removed
  * @param interrupt ends the run early: the request in flight is finished, created resources are removed
+ * @param given limits other than the defaults
  * @param groups the checks to run, in this order; absent = those that the options ask for
  * @returns whether all checks ran and none failed
  */
@@ -73,67 +46,70 @@ export async function smoke(
   options: SmokeOptions,
   print: (line: string) => void,
   interrupt: AbortSignal,
-  limits: Limits = options.operator ? operatorLimits : defaultLimits,
+  given: Partial<Limits> = {},
   groups = selectedGroups(options),
 ): Promise<boolean> {
-  const startedAt = performance.now();
-  const { requestMs, deliveryMs, totalMs } = limits;
-  // Leaves time for the request in flight and for the cleanup.
-  const checkMs = Math.max(totalMs - 2 * requestMs, 0);
-  const stop = AbortSignal.any([interrupt, AbortSignal.timeout(checkMs)]);
-  const responses: StageResponse[] = [];
-  const secrets = new Set([options.token]);
-  const redact = (text: string) => redacted(text, secrets);
-  const client = (bounds: { requestMs: number; stop: AbortSignal }) =>
-    stageClient(options.baseUrl, bounds, { onResponse: (response) => responses.push(response), redact });
-  if (typeof options.receiver === "object") secrets.add(options.receiver.url);
+  const startedAt = new Date();
+  // Metrics take minutes to arrive.
+  const limits = { ...defaultLimits, ...(options.operator && { totalMs: 15 * MINUTE_MS }), ...given };
+  const { baseUrl, token, receiver } = options;
+  const stop = AbortSignal.any([interrupt, AbortSignal.timeout(limits.totalMs)]);
+  const secrets = new Set([token, ...(typeof receiver === "object" ? [receiver.url] : [])]);
+  // Not aborted by `stop`: a request in flight is finished, so that no created resource is missed.
+  const clientOf = (credential: string) =>
+    createClient({
+      baseUrl,
+      token: credential,
+      timeoutSeconds: limits.requestMs / 1000,
+      maxRetries: 3,
+      maxWaitSeconds: 10,
+    });
   const context: CheckContext = {
-    send: client({ requestMs, stop }),
-    sendAsUser: (method, path, call) => context.send(method, path, { token: options.token, ...call }),
-    responses,
     options,
-    mark: newMark(new Date()),
-    deliveryTimeoutMs: deliveryMs,
-    operatorWaits: limits.operator ?? defaultWaits,
+    user: clientOf(token),
+    holderOf: clientOf,
+    ask: askAt(baseUrl, limits.requestMs),
+    mark: `smoke-${startedAt.toISOString().replaceAll(/[-:]|\.\d+/g, "")}-${randomBytes(3).toString("hex")}`,
+    startedAt,
+    limits,
     stop,
     secrets,
     created: new Map(),
-    ...(options.receiver === "listen" && { listener: await listen() }),
+    count: { rejected: 0, tests: 0 },
+    ...(receiver === "listen" && { receiver: await startReceiver() }),
   };
-
-  const printRedacted = (line: string) => print(redact(line));
+  const say = (line: string) => print(redacted(line, secrets));
   const count: Record<Verdict, number> = { ok: 0, warn: 0, skip: 0, FAIL: 0 };
-  const report = (check: Check, outcome: Outcome, sections: string[]) => {
-    count[outcome.verdict] += 1;
-    for (const line of linesOf(check.claim, outcome, check.sections ?? sections)) printRedacted(line);
+  const report = async (check: Check, sections: string[]): Promise<Verdict> => {
+    const begin = performance.now();
+    const [verdict, note] = await outcomeOf(check, context);
+    count[verdict] += 1;
+    for (const line of linesOf(check.claim, verdict, note, performance.now() - begin, sections)) say(line);
+    return verdict;
   };
 
-  printRedacted(`\n${bold(options.baseUrl)}`);
+  say(`\n${style("bold", baseUrl)}`);
   const isFinished = await checkAll();
-  context.listener?.close();
+  context.receiver?.close();
+  // In every case.
+  say(`\n${style("bold", "Cleanup")}`);
+  await report(cleanup, ["api-errors"]);
 
-  // The cleanup runs in every case, with its own time limit.
-  context.send = client({ requestMs: requestMs / 2, stop: AbortSignal.timeout(requestMs / 2) });
-  printRedacted(`\n${bold("Cleanup")}`);
-  report(cleanup, await outcomeOf(cleanup, context), []);
-
-  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-  printRedacted(`\n${closing(count, isFinished, seconds)}\n`);
+  const counts = `${count.ok} ok, ${count.warn} with a warning, ${count.FAIL} failed, ${count.skip} skipped`;
+  const verdict = count.FAIL > 0 ? style("red", "failed") : isFinished ? style("green", "passed") : "not finished";
+  say(`\nSmoke test ${verdict}: ${counts}, in ${((Date.now() - startedAt.getTime()) / 1000).toFixed(1)} s.\n`);
   return isFinished && count.FAIL === 0;
 
   /** @returns whether all checks ran */
   async function checkAll(): Promise<boolean> {
     for (const { title, sections, checks } of groups) {
-      printRedacted(`\n${bold(title)}`);
+      say(`\n${style("bold", title)}`);
       for (const check of checks) {
-        const outcome = await outcomeOf(check, context);
-        report(check, outcome, sections);
-        if (outcome.verdict === "FAIL" && check.isGate) return false;
-        if (stop.aborted) {
-          const reason = interrupt.aborted ? "Interrupted" : `Time limit of ${checkMs / 1000} s reached`;
-          printRedacted(`\n${reason}: the remaining checks were not run.`);
-          return false;
-        }
+        if ((await report(check, sections)) === "FAIL" && check.isGate) return false;
+        if (!stop.aborted) continue;
+        const reason = interrupt.aborted ? "Interrupted" : `Time limit of ${limits.totalMs / 1000} s reached`;
+        say(`\n${reason}: the remaining checks were not run.`);
+        return false;
       }
     }
     return true;
@@ -142,62 +118,34 @@ export async function smoke(
 
 const cleanup: Check = {
   claim: "everything that was created is removed",
-  sections: ["api-errors"],
   async run(context) {
-    // The JWT was not accepted, so no resource can exist.
-    if (!context.projects) return undefined;
-    const { count, failures } = await removeAll(context, new Date());
-    if (failures.length > 0) throw new CheckFailed(`remove by hand: ${failures.join("; ")}`);
-    return count === 0 ? undefined : `${count} removed`;
+    return `${await removeAll(context)} removed`;
   },
 };
 
-async function outcomeOf(check: Check, context: CheckContext): Promise<Outcome> {
-  const startedAt = performance.now();
-  const outcome = (verdict: Verdict, note: string | undefined): Outcome => ({
-    verdict,
-    ms: Math.round(performance.now() - startedAt),
-    note,
-  });
+/** @returns the verdict, and what is printed beside or below the claim */
+async function outcomeOf(check: Check, context: CheckContext): Promise<[Verdict, string | undefined]> {
   try {
-    return outcome("ok", await check.run(context));
+    return ["ok", await check.run(context)];
   } catch (error) {
     const { message } = error as Error;
     if (error instanceof CheckSkipped) {
-      if (error.isExcused || !context.options.requiresAll) return outcome("skip", message);
-      return outcome("FAIL", `not checked, but --all requires it: ${message}`);
+      const isFailure = context.options.requiresAll && !error.isExcused;
+      return isFailure ? ["FAIL", `not checked, but --all requires it: ${message}`] : ["skip", message];
     }
-    if (error instanceof CheckWarning) return outcome("warn", message);
-    // Not in the cleanup, which reports what it could not remove.
-    if (error instanceof CheckInterrupted) return outcome("skip", message);
-    // A call to AWS that fails is a finding about the stage, not a bug here.
-    if (error instanceof CheckFailed || error instanceof AwsError) return outcome("FAIL", message);
-    // A bug in the smoke test itself. It is caught here so that the cleanup still runs.
-    return outcome("FAIL", `this is a bug in the smoke test: ${(error as Error).stack ?? message}`);
+    if (error instanceof CheckWarning) return ["warn", message];
+    if (error instanceof ApiError) return ["FAIL", `got ${error.status} ${error.code}: ${message}`];
+    return ["FAIL", message];
   }
 }
 
-function linesOf(claim: string, { verdict, ms, note }: Outcome, sections: string[]): string[] {
-  const time = verdict === "skip" ? "" : `${ms} ms`;
-  const head = `  ${style(colors[verdict], verdict.padEnd(4))} ${dim(time.padStart(9))}  ${claim}`;
-  if (verdict === "ok") return [note === undefined ? head : `${head} ${dim(`(${note})`)}`];
-  if (verdict === "skip") return [`${head}: ${dim(`not checked, ${note}`)}`];
+function linesOf(claim: string, verdict: Verdict, note: string | undefined, ms: number, sections: string[]): string[] {
+  const color = { ok: "green", warn: "bold", skip: "dim", FAIL: "red" } as const;
+  const head = `  ${style(color[verdict], verdict.padEnd(4))} ${`${Math.round(ms)} ms`.padStart(9)}  ${claim}`;
+  if (verdict === "ok") return [note === undefined ? head : `${head} (${note})`];
+  if (verdict === "skip") return [`${head}: not checked, ${note}`];
   const indent = " ".repeat(18);
-  return [head, `${indent}${note}`, `${indent}${dim(`see docs/runbook.md: ${sections.join(", ")}`)}`];
-}
-
-const colors = { ok: "green", warn: "yellow", skip: "dim", FAIL: "red" } as const;
-
-function closing(count: Record<Verdict, number>, isFinished: boolean, seconds: string): string {
-  const parts = [
-    `${count.ok} ok`,
-    ...(count.warn > 0 ? [`${count.warn} with a warning`] : []),
-    ...(count.FAIL > 0 ? [`${count.FAIL} failed`] : []),
-    ...(count.skip > 0 ? [style("yellow", `${count.skip} skipped`)] : []),
-  ];
-  const summary = `${parts.join(", ")}, in ${seconds} s.`;
-  if (count.FAIL > 0) return `${style("red", "Smoke test failed")}: ${summary}`;
-  return `${isFinished ? style("green", "Smoke test passed") : style("yellow", "Smoke test not finished")}: ${summary}`;
+  return [head, `${indent}${note}`, `${indent}see docs/runbook.md: ${sections.join(", ")}`];
 }
 
 /** Removes known secrets and everything that looks like a credential: the output may be the log of a CI job. */
@@ -206,10 +154,3 @@ function redacted(line: string, secrets: Set<string>): string {
   for (const secret of secrets) text = text.replaceAll(secret, "…");
   return text.replaceAll(/\b(svcp?_|whsec_)[0-9A-Za-z]{12,}/g, "$1…").replaceAll(/\beyJ[\w-]+(\.[\w-]*)*/g, "eyJ…");
 }
-
-function style(format: "bold" | "dim" | "green" | "yellow" | "red", text: string): string {
-  return text === "" ? "" : styleText(format, text, { stream: process.stdout });
-}
-
-const bold = (text: string) => style("bold", text);
-const dim = (text: string) => style("dim", text);

@@ -19,13 +19,16 @@ import {
   serverErrors,
   sum,
   TEN_MINUTES,
-  throttleEvents,
 } from "./metrics.ts";
 import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
 
 /**
  * Returns the alarms of a stage. An alarm is one row here, one section in docs/runbook.md and one row in
  * test/lib/observability/alarms.test.ts.
+ *
+ * At most ten page, and each for a fault that no other page shows: events or deliveries wait, fail or may be lost, users get
+ * errors. At most six are tickets: what becomes a page later, and what only some callers notice. Everything else that helps
+ * to find a cause is a graph of the dashboard.
  *
  * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more
  * alarm, and a ratio with a minimum count to a bare count.
@@ -34,38 +37,47 @@ export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
   return [
     ...queueAlarms(monitored),
     ...deliveryAlarms(monitored),
-    ...sweepAlarms(monitored),
-    ...notificationAlarms(monitored),
+    ...scheduleAlarms(monitored),
     ...apiAlarms(monitored),
     ...functionErrorAlarms(monitored),
-    ...capacityAlarms(monitored),
+    concurrencyAlarm,
   ];
 }
 
 function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
   const pairs = Object.entries(queues) as [QueueKey, Queues[QueueKey]][];
+  const deadLettersOf = (key: QueueKey) =>
+    queues[key].deadLetters.metricApproximateNumberOfMessagesVisible({ period: MINUTE, statistic: MAXIMUM });
   return [
-    ...pairs.map(([key, { deadLetters }]): AlarmRow => {
-      return {
-        id: `${alarmIds[key]}-dead-letters`,
-        severity: "page",
-        meaning: deadLettersMeaning[key],
-        metric: deadLetters.metricApproximateNumberOfMessagesVisible({ period: MINUTE, statistic: MAXIMUM }),
-        when: { atLeast: 1 },
-      };
-    }),
-    ...pairs.map(([key, { queue }]): AlarmRow => {
-      return {
-        id: waitingIds[key],
-        // Slow receivers alone can fill the slow queue, and a single project the normal one. If a sender is at fault,
-        // other alarms page.
-        severity: key === "events" ? "page" : "ticket",
-        meaning: waitingMeaning[key],
-        metric: queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: MAXIMUM }),
-        when: { atLeast: oldestHealthySeconds(key) + 60 },
-        periods: 3,
-      };
-    }),
+    {
+      // Apart from the other queues: one event that is not valid keeps it in ALARM for up to 14 days.
+      id: "events-dead-letters",
+      severity: "page",
+      meaning:
+        "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
+      metric: deadLettersOf("events"),
+      when: { atLeast: 1 },
+    },
+    {
+      // Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts).
+      id: "deliveries-dead-letters",
+      severity: "page",
+      meaning:
+        "Deliveries kept failing for ten hours because of a fault in this service: their webhooks are not called until the messages are redriven.",
+      metric: math("deliveries + slowDeliveries", MINUTE, {
+        deliveries: deadLettersOf("deliveries"),
+        slowDeliveries: deadLettersOf("slowDeliveries"),
+      }),
+      when: { atLeast: 1 },
+    },
+    {
+      id: "events-waiting",
+      severity: "page",
+      meaning: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
+      metric: queues.events.queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: MAXIMUM }),
+      when: { atLeast: oldestHealthySeconds("events") + 60 },
+      periods: 3,
+    },
     {
       id: "deliveries-waiting",
       severity: "page",
@@ -96,37 +108,8 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-/** Beginnings of the ids of the alarms on dead letters. */
-const alarmIds = {
-  events: "events",
-  deliveries: "deliveries",
-  slowDeliveries: "slow-deliveries",
-} as const satisfies Record<QueueKey, string>;
-
-const waitingIds = {
-  events: "events-waiting",
-  deliveries: "noisy-deliveries-waiting",
-  slowDeliveries: "slow-deliveries-waiting",
-} as const satisfies Record<QueueKey, string>;
-
-/** Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts). */
-const deadLettersMeaning: Record<QueueKey, string> = {
-  events:
-    "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
-  deliveries:
-    "Deliveries kept failing for ten hours because of a fault in this service: their webhooks are not called until the messages are redriven.",
-  slowDeliveries:
-    "Deliveries to slow or failing webhooks kept failing for ten hours because of a fault in this service.",
-};
-
-const waitingMeaning: Record<QueueKey, string> = {
-  events: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
-  deliveries: "Deliveries that are due have not been sent, perhaps of one project only: its webhooks are called late.",
-  slowDeliveries: "Deliveries to slow, busy or failing webhooks, and recoveries, have not been sent: they are late.",
-};
-
 /** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html */
-const MAX_DELAY_SECONDS: Record<QueueKey, number> = { events: 0, deliveries: 900, slowDeliveries: 900 };
+const MAX_DELAY_SECONDS = { events: 0, deliveries: 900 };
 
 /**
  * Returns the highest age of the oldest message, in seconds, at which a queue can still be healthy: its longest delay
@@ -134,7 +117,7 @@ const MAX_DELAY_SECONDS: Record<QueueKey, number> = { events: 0, deliveries: 900
  * one never exceeds this age. AWS does not document whether the age includes the delay; this assumes that it does.
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
  */
-function oldestHealthySeconds(key: QueueKey): number {
+function oldestHealthySeconds(key: keyof typeof MAX_DELAY_SECONDS): number {
   const { visibilitySeconds }: QueueRow = queueRows[key];
   return MAX_DELAY_SECONDS[key] + 3 * visibilitySeconds;
 }
@@ -160,8 +143,6 @@ function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpr
 
 /** What the service promises of its first attempts, over 30 days (docs/scale.md). */
 const OBJECTIVE = { percent: 99, lateSeconds: 10 };
-
-const lateMs = OBJECTIVE.lateSeconds * 1_000;
 
 /**
  * Consumption of the error budget, as a multiple of the pace that uses it up in exactly 30 days: at this one an hour
@@ -195,34 +176,15 @@ function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
       // A minimum count, because at night a single fault in this service would otherwise page.
       metric: math("IF(attempts >= 40, 100 - inTime, 0)", HOUR, {
         attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
-        inTime: ownMetric(stage, "eventToFirstAttempt", { statistic: `PR(:${lateMs})` }),
+        inTime: ownMetric(stage, "eventToFirstAttempt", { statistic: `PR(:${OBJECTIVE.lateSeconds * 1_000})` }),
       }),
       when: { atLeast: FAST_BURN * (100 - OBJECTIVE.percent) },
-    },
-    {
-      id: "first-attempts-slow",
-      severity: "ticket",
-      meaning: `One webhook in a hundred is called more than ${OBJECTIVE.lateSeconds} seconds after its event.`,
-      metric: math("IF(attempts >= 100, lateness, 0)", FIVE_MINUTES, {
-        attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
-        lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p99" }),
-      }),
-      when: { atLeast: lateMs },
-      periods: 3,
     },
   ];
 }
 
-function sweepAlarms({ stage }: MonitoredResources): AlarmRow[] {
+function scheduleAlarms({ stage }: MonitoredResources): AlarmRow[] {
   return [
-    {
-      id: "sweep-late",
-      severity: "page",
-      meaning: "Retries go out more than five minutes late, and so do deliveries whose message was lost.",
-      metric: ownMetric(stage, "sweepLag", { statistic: MAXIMUM, period: MINUTE }),
-      when: { atLeast: 300 },
-      periods: 3,
-    },
     {
       id: "sweep-not-running",
       severity: "page",
@@ -234,11 +196,6 @@ function sweepAlarms({ stage }: MonitoredResources): AlarmRow[] {
       periods: 5,
       isMissingDataBad: true,
     },
-  ];
-}
-
-function notificationAlarms({ stage }: MonitoredResources): AlarmRow[] {
-  return [
     {
       id: "notifications-late",
       severity: "ticket",
@@ -253,17 +210,16 @@ function notificationAlarms({ stage }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
-  const { deploymentStage } = api;
-  const authorizer = functionFor(functions, "auth/authorizer");
+function apiAlarms({ stage, api }: MonitoredResources): AlarmRow[] {
   return [
     {
       id: "api-errors",
       severity: "page",
+      // A request whose credential cannot be checked gets one too.
       meaning: "One request in twenty gets a 5xx response.",
       metric: math("IF(errors >= 5, 100 * errors / requests, 0)", FIVE_MINUTES, {
         errors: serverErrors(stage),
-        requests: deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
+        requests: api.deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
       }),
       when: { atLeast: 5 },
     },
@@ -274,27 +230,6 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
         "A few requests get a 5xx response, perhaps all of one endpoint: it fails, times out, or cannot be called.",
       metric: serverErrors(stage),
       when: { atLeast: 3 },
-    },
-    {
-      id: "api-slow",
-      severity: "ticket",
-      meaning: "One request in a hundred takes three seconds or more.",
-      metric: math("IF(requests >= 100, latency, 0)", FIVE_MINUTES, {
-        requests: deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
-        latency: deploymentStage.metricLatency({ statistic: "p99" }),
-      }),
-      when: { atLeast: 3_000 },
-      periods: 3,
-    },
-    {
-      id: "authorizer-errors",
-      severity: "page",
-      meaning: "Credentials cannot be checked: requests get a 503 response, valid credentials included.",
-      metric: math("IF(errors >= 5, 100 * errors / calls, 0)", FIVE_MINUTES, {
-        errors: authorizer.metricErrors({ statistic: SUM }),
-        calls: authorizer.metricInvocations({ statistic: SUM }),
-      }),
-      when: { atLeast: 5 },
     },
     {
       id: "rejected-credentials",
@@ -319,8 +254,9 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
   const invoked = workers.filter(({ trigger }) => trigger.kind === "invoke");
   return [
     {
+      // A ticket: if all calls crash, queues-stuck or sweep-not-running pages, and if many do, first-attempts-late.
       id: "delivery-errors",
-      severity: "page",
+      severity: "ticket",
       meaning:
         "The fan-out, a sender or a scheduled function crashes: deliveries are minutes late and may arrive twice.",
       metric: sum(errorsOf(pipeline.map(({ file }) => file))),
@@ -338,55 +274,14 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-/** Maximum number of metrics in the expression of one alarm (CloudWatch quota). */
-const MAX_METRICS = 10;
-
-/** Divides items into groups of about equal size, each small enough for one alarm with one metric per item. */
-function inGroups<Item>(items: Item[], maxItems = MAX_METRICS): Item[][] {
-  const count = Math.ceil(items.length / maxItems);
-  const size = Math.ceil(items.length / count);
-  return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));
-}
-
-function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
-  // Endpoints and the functions that the platform invokes are left out, because an alarm reads at most ten metrics. When
-  // the account's concurrency is used up, the fan-out and the sweep are throttled too. `recover` has a reservation of its
-  // own where the stage keeps data: it is there to be reached, and its throttled calls count for api-errors.
-  const throttles = workers
-    .filter(({ trigger }) => trigger.kind !== "invoke")
-    .map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));
-  return [
-    {
-      id: "function-throttles",
-      severity: "page",
-      meaning: "Lambda throttles the functions: requests fail and deliveries wait.",
-      metric: sum(throttles),
-      when: { atLeast: 10 },
-    },
-    {
-      id: "concurrency-high",
-      severity: "ticket",
-      meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
-      metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
-        claimed: claimedConcurrency(),
-        // The usage metric of the quota L-B99A9384: SERVICE_QUOTA has a value for this one of Lambda's metrics only.
-        running: lambda.Function.metricAllConcurrentExecutions({ statistic: MAXIMUM }),
-      }),
-      when: { atLeast: 80 },
-    },
-    ...(["Read", "Write"] as const).flatMap((kind) => {
-      // The heartbeat is a metric too.
-      return inGroups(throttleEvents(tables, kind), MAX_METRICS - 1).map((metrics, index): AlarmRow => {
-        return {
-          id: `table-${kind === "Read" ? "read" : "write"}-throttles-${index + 1}`,
-          section: "table-throttles",
-          severity: "ticket",
-          meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
-          metric: sum(metrics, functionFor(functions, "deliveries/sweep")),
-          when: { atLeast: 100 },
-          periods: 2,
-        };
-      });
-    }),
-  ];
-}
+const concurrencyAlarm: AlarmRow = {
+  id: "concurrency-high",
+  severity: "ticket",
+  meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
+  metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
+    claimed: claimedConcurrency(),
+    // The usage metric of the quota L-B99A9384: SERVICE_QUOTA has a value for this one of Lambda's metrics only.
+    running: lambda.Function.metricAllConcurrentExecutions({ statistic: MAXIMUM }),
+  }),
+  when: { atLeast: 80 },
+};

@@ -9,7 +9,7 @@ import { constructId } from "../names.ts";
 type Severity = "page" | "ticket";
 
 export interface AlarmRow {
-  /** Part of the alarm's name, its drill (bin/drill/drills.ts), and its section in docs/runbook.md unless `section` is set. */
+  /** Part of the alarm's name, its drill (bin/drill/drills.ts), if it has one, and its section in docs/runbook.md unless `section` is set. */
   id: string;
   /** Section of docs/runbook.md; absent = the id. */
   section?: string;

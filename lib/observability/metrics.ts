@@ -1,6 +1,5 @@
 import { Duration } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
-import type * as lambda from "aws-cdk-lib/aws-lambda";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { type TableRow, tables as tableRows } from "../../functions/manifest/tables.ts";
 import { SERVER_ERRORS } from "../access-log.ts";
@@ -91,18 +90,8 @@ export function math(
   return new cloudwatch.MathExpression({ expression, usingMetrics, period, label });
 }
 
-/**
- * Returns the sum of metrics over five minutes. An operand without data counts as 0 if any other operand has data.
- *
- * @param heartbeat a function that always runs; its invocations times 0 are added, so that the sum always has data.
- * Alarms on AWS/DynamoDB metrics ignore missing data whatever `treatMissingData` is: without a heartbeat they would
- * stay in ALARM.
- * https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
- */
-export function sum(terms: cloudwatch.Metric[], heartbeat?: lambda.Function): cloudwatch.MathExpression {
+/** Returns the sum of metrics over five minutes. An operand without data counts as 0 if any other operand has data. */
+export function sum(terms: cloudwatch.Metric[]): cloudwatch.MathExpression {
   const used = Object.fromEntries(terms.map((metric, index) => [`m${index}`, metric]));
-  const expression = Object.keys(used).join(" + ");
-  if (!heartbeat) return math(expression, FIVE_MINUTES, used);
-  const beat = heartbeat.metricInvocations({ statistic: SUM });
-  return math(`${expression} + 0 * beat`, FIVE_MINUTES, { ...used, beat });
+  return math(Object.keys(used).join(" + "), FIVE_MINUTES, used);
 }

@@ -148,7 +148,7 @@ test("the same sources give the same bundles, in any working directory and outpu
 
 describe("trace", () => {
   const trace = (input: string, file: string) =>
-    spawnSync(process.execPath, ["bin/trace.ts", "--function", file, "--maps", join(outdir, "maps")], {
+    spawnSync(process.execPath, ["bin/run.cjs", "trace", "--function", file, "--maps", join(outdir, "maps")], {
       cwd: projectRoot,
       encoding: "utf8",
       input,

@@ -272,7 +272,7 @@ test("a stage is found by the outputs of its stack, a local run by its address, 
 test("an import that is interrupted by kill -9 of the service ends with the same keys when it is repeated", async () => {
   const keys = Array.from({ length: 3_000 }, (_, index) => keyOf(`${index}-${randomUUID()}`));
   const file = fileOf(keys.map((key) => keyRow(key)));
-  const program = startProgram(["bin/import.ts", "keys", file], settings);
+  const program = startProgram(["bin/run.cjs", "import", "keys", file], settings);
   let stderr = "";
   program.stderr.setEncoding("utf8").on("data", (part: string) => {
     stderr += part;

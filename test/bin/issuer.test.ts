@@ -10,7 +10,7 @@ import { send } from "../support/service.ts";
 const DATA_DIR = freshDataDir();
 
 async function startIssuer() {
-  const child = startProgram(["bin/issuer.ts", "--port", "0"], { DATA_DIR });
+  const child = startProgram(["bin/run.cjs", "issuer", "--port", "0"], { DATA_DIR });
   let page = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     page += text;

@@ -14,11 +14,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { commandHere } from "../support/command-here.ts";
 
-/* The starters in bin/ run with any Node, and every program explains itself. */
+/* `bin/run.cjs` starts every program with any Node, and every program explains itself. */
 
 const root = join(import.meta.dirname, "../..");
 const bin = join(root, "bin");
-const starters = readdirSync(bin).filter((name) => name.endsWith(".ts"));
+const programs = readdirSync(join(bin, "commands")).map((name) => name.replace(/\.ts$/, ""));
 const scratch = mkdtempSync(join(tmpdir(), "starters-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
@@ -36,26 +36,35 @@ function runNode(args: string[], { cwd = root, env = {} as Record<string, string
   return { status, stdout, stderr };
 }
 
-test("every program has a starter, and every npm script that names a starter finds it", () => {
-  const programs = readdirSync(join(bin, "commands")).filter((name) => name.endsWith(".ts"));
-  expect(programs).toEqual(starters);
-  expect(starters.length).toBeGreaterThanOrEqual(11);
+test("every npm script that starts a program finds it, and prints nothing of its own", () => {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const named = [...JSON.stringify(scripts).matchAll(/\bbin\/(\w+\.ts)/g)].map(([, name = ""]) => name);
-  expect(named.length).toBeGreaterThan(5);
-  expect(named.filter((name) => !starters.includes(name))).toEqual([]);
+  const named = [...JSON.stringify(scripts).matchAll(/\bbin\/run\.cjs (\w+)/g)].map(([, name = ""]) => name);
+  // The CDK starts the other one.
+  expect([...named, "app"].sort()).toEqual(programs);
+  const { app } = JSON.parse(readFileSync(join(root, "cdk.json"), "utf8"));
+  expect(app).toBe("node_modules/.bin/node bin/run.cjs app");
 });
 
-test.each(starters)("bin/%s is valid JavaScript, which any Node can load", (name) => {
-  expect(readFileSync(join(bin, name), "utf8")).toBe('require("./start.cjs").start(__filename);\n');
+test.each([[[]], [["nope"]], [["../local/command"]]])("without the name of a program, as in %j, lists them", (args) => {
+  const stderr = `Pass the name of a program: ${programs.join(", ")}.\n`;
+  expect(runNode(["bin/run.cjs", ...args])).toEqual({ status: 2, stdout: "", stderr });
 });
 
 describe("a Node that cannot run TypeScript", () => {
   test("hands over to the project's own Node, with arguments, output and exit code", () => {
-    const ok = runNode([AS_OLD_NODE, "bin/token.ts", "--user", "alice"]);
+    const ok = runNode([AS_OLD_NODE, "bin/run.cjs", "token", "--user", "alice"]);
     expect(ok).toEqual({ status: 0, stdout: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/), stderr: "" });
-    const wrong = runNode([AS_OLD_NODE, join(bin, "token.ts"), "--usr"], { cwd: tmpdir() });
+    const wrong = runNode([AS_OLD_NODE, join(bin, "run.cjs"), "token", "--usr"], { cwd: tmpdir() });
     expect(wrong).toEqual({ status: 2, stdout: "", stderr: expect.stringMatching(/^Unknown option '--usr'\./) });
+  });
+
+  test("does so from bin/local.ts too, by its own name and by that of a link to the folder", () => {
+    const link = join(scratch, "link");
+    symlinkSync(root, link);
+    for (const path of ["bin/local.ts", join(link, "bin/local.ts")]) {
+      const { status, stdout } = runNode([AS_OLD_NODE, path, "--help"]);
+      expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("Usage: npm start") });
+    }
   });
 
   test.each([
@@ -64,13 +73,16 @@ describe("a Node that cannot run TypeScript", () => {
   ])("prints one sentence with the fix when the project has only the folders %j", (folders, message) => {
     const project = mkdtempSync(join(scratch, "project-"));
     mkdirSync(join(project, "bin"));
-    for (const name of ["start.cjs", "token.ts", "package.json"]) {
-      copyFileSync(join(bin, name), join(project, "bin", name));
-    }
+    copyFileSync(join(bin, "run.cjs"), join(project, "bin/run.cjs"));
+    symlinkSync("run.cjs", join(project, "bin/local.ts"));
+    cpSync(join(bin, "commands"), join(project, "bin/commands"), { recursive: true });
+    copyFileSync(join(root, "package.json"), join(project, "package.json"));
     for (const name of folders) mkdirSync(join(project, name));
-    const { status, stdout, stderr } = runNode([AS_OLD_NODE, join(project, "bin/token.ts")]);
-    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(message);
+    for (const args of [["bin/local.ts"], ["bin/run.cjs", "token"]]) {
+      const { status, stdout, stderr } = runNode([AS_OLD_NODE, ...args], { cwd: project });
+      expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+      expect(stderr).toMatch(message);
+    }
   });
 });
 
@@ -105,7 +117,7 @@ test.each(Object.entries(optionsByProgram))("%s --help shows usage, options and 
 
 describe("app, which the CDK starts,", () => {
   test("shows with --help how to run it", () => {
-    const { status, stdout, stderr } = runNode(["bin/app.ts", "--help"]);
+    const { status, stdout, stderr } = runNode(["bin/run.cjs", "app", "--help"]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     expect(stdout).toContain("Run through `npx cdk synth|diff|deploy -c stage=<name>`");
     expect(stdout).toContain("\nUsage: npx cdk synth|diff|deploy -c stage=<name>");
@@ -120,7 +132,7 @@ describe("app, which the CDK starts,", () => {
     }
     for (const name of ["package.json", "tsconfig.json"]) copyFileSync(join(root, name), join(project, name));
     symlinkSync(join(root, "node_modules"), join(project, "node_modules"));
-    const finished = runNode([join(project, "bin/app.ts")], { cwd: project, env: { CDK_CONTEXT_JSON } });
+    const finished = runNode([join(project, "bin/run.cjs"), "app"], { cwd: project, env: { CDK_CONTEXT_JSON } });
     expect(finished).toEqual({ status: 1, stdout: "", stderr });
     expect(existsSync(join(project, "dist"))).toBe(false);
   });

@@ -1,10 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/manifest/retry-schedule.ts";
 import { settings } from "../../functions/platform/env.ts";
-import { statusByCode } from "../../functions/platform/errors.ts";
 import { type SettingRow, settingRows } from "../../lib/settings.ts";
 import { everyOption } from "../lib/every-option.ts";
 
@@ -60,17 +58,6 @@ test.each(pages)("%s: every link leads to a file and a heading that exist", (pat
 test.each(pages)("%s holds no remains of an edit", (path) => {
   expect(page(path)).not.toMatch(/^[<>=]{7}/m);
   expect(page(path)).not.toMatch(/\bTODO\b|\bFIXME\b/);
-});
-
-test.each(endpointRows)("docs/api.md describes $method $path", ({ method, path }) => {
-  expect(page("docs/api.md")).toContain(`\`${method} ${path}\``);
-});
-
-test.each(Object.entries(statusByCode))("docs/api.md lists the error code %s with its status", (code, status) => {
-  const row = page("docs/api.md")
-    .split("\n")
-    .find((line) => line.startsWith(`| \`${code}\` `));
-  expect(row?.split("|")[2]?.trim()).toBe(String(status));
 });
 
 test.each(optionsOf(everyOption))("docs/configuration.md lists the stage option %s", (option) => {
@@ -137,15 +124,14 @@ test("docs/configuration.md has the default retry schedule, for a local run and 
   expect(page("docs/configuration.md")).toContain(`| \`deliveries.retrySchedule\` | ${DEFAULT_SCHEDULE.join(", ")} |`);
 });
 
-test.each(pages.filter((path) => !/^bench|^docs\/api\.md$/.test(path)))(
+test.each(pages.filter((path) => !/^bench/.test(path)))(
   "%s leaves the hours of the retry schedule to docs/webhooks.md",
   (path) => {
     expect(page(path).match(/(?:retr|responses|fails for good)[^.\n]* (?:for|after|to) \d+ hours/g) ?? []).toEqual([]);
   },
 );
 
-// api.md is generated from the words of the code.
-test.each(pages.filter((path) => path !== "docs/api.md"))("%s uses the field's words for keys and messages", (path) => {
+test.each(pages)("%s uses the field's words for keys and messages", (path) => {
   const coined =
     /\bnarrow (key|one|credential)|\bearlier (key|secret)|\b[aA] trust\b|\btrusts that\b|hand-over|wake-up call\b|key (ends|ended)\b/g;
   expect(page(path).match(coined) ?? []).toEqual([]);

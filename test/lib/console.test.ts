@@ -83,13 +83,18 @@ describe("the distribution", () => {
 test("what CloudFront keeps once per account has the region in its name, so that a stage may exist in two regions", () => {
   const name = { "Fn::Join": ["", ["test-console-", { Ref: "AWS::Region" }]] };
   const access = only(plain.all("AWS::CloudFront::OriginAccessControl")).Properties.OriginAccessControlConfig;
-  const headers = only(plain.all("AWS::CloudFront::ResponseHeadersPolicy")).Properties.ResponseHeadersPolicyConfig;
-  expect([access.Name, headers.Name]).toEqual([name, name]);
+  const apiPageName = { "Fn::Join": ["", ["test-console-", { Ref: "AWS::Region" }, "-api-page"]] };
+  const policies = plain.all("AWS::CloudFront::ResponseHeadersPolicy");
+  const names = policies.map(({ Properties }) => Properties.ResponseHeadersPolicyConfig.Name);
+  expect([access.Name, ...names]).toEqual([name, name, apiPageName]);
 });
 
 describe("the headers", () => {
-  const config = () =>
-    only(withDomain.all("AWS::CloudFront::ResponseHeadersPolicy")).Properties.ResponseHeadersPolicyConfig;
+  const configs = () =>
+    withDomain
+      .all("AWS::CloudFront::ResponseHeadersPolicy")
+      .map(({ Properties }) => Properties.ResponseHeadersPolicyConfig);
+  const config = () => configs()[0];
 
   test("let the page connect only to the API, and run only its own script", () => {
     const { ContentSecurityPolicy } = config().SecurityHeadersConfig;
@@ -107,6 +112,21 @@ describe("the headers", () => {
       "trusted-types 'none'",
     ]);
     expect(contentSecurityPolicy("")).toContain("connect-src 'self';");
+  });
+
+  test("of the API page differ only in the policy, whose other rules are in the page", () => {
+    const [console, apiPage] = configs();
+    const { ContentSecurityPolicy, ...others } = console.SecurityHeadersConfig;
+    expect(apiPage.SecurityHeadersConfig).toEqual({
+      ...others,
+      ContentSecurityPolicy: { ContentSecurityPolicy: "frame-ancestors 'none'", Override: true },
+    });
+    expect(apiPage.CustomHeadersConfig).toEqual(console.CustomHeadersConfig);
+    const { DistributionConfig } = only(withDomain.all("AWS::CloudFront::Distribution")).Properties;
+    const { PathPattern, ResponseHeadersPolicyId, ...behavior } = only<Json>(DistributionConfig.CacheBehaviors);
+    const { ResponseHeadersPolicyId: _, ...ofConsole } = DistributionConfig.DefaultCacheBehavior;
+    expect({ PathPattern, behavior }).toEqual({ PathPattern: "docs.html", behavior: ofConsole });
+    expect(ResponseHeadersPolicyId.Ref).toContain("ApiPageHeaders");
   });
 
   test("are the same as in a local run, with HSTS for two years", () => {

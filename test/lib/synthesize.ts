@@ -9,7 +9,7 @@ import { ServiceStack } from "../../lib/service-stack.ts";
 import { type Variant, variants } from "./variants.ts";
 
 /*
- * Synthesizes every variant as bin/app.ts does, with cdk-nag, and writes one JSON file each. Runs as a separate
+ * Synthesizes every variant as bin/commands/app.ts does, with cdk-nag, and writes one JSON file each. Runs as a separate
  * process, which loads the CDK once. Each test file would load it again, which takes longer than a synthesis. Usage:
  * node test/lib/synthesize.ts <folder>
  */

@@ -207,11 +207,6 @@ export class AwsAccount {
     this.values.set(key, [...(this.values.get(key) ?? []), ...values]);
   }
 
-  keepLatest(metric: Json, count: number): void {
-    const key = metricKey(metric);
-    this.values.set(key, (this.values.get(key) ?? []).slice(-count));
-  }
-
   queue(url: string): QueuedMessage[] {
     const found = this.queues.get(url.replace(/^.*\//, ""));
     if (!found) throw new Rejection(400, "QueueDoesNotExist");
@@ -315,11 +310,6 @@ export class AwsAccount {
       MetricName,
       Dimensions: [{ Name: "FunctionName", Value: name }],
     });
-    if (this.concurrency.get(name) === 0) {
-      this.add(metric("Throttles"), 1);
-      const reason = "ReservedFunctionConcurrentInvocationLimitExceeded";
-      throw new Rejection(429, "TooManyRequestsException", reason);
-    }
     this.add(metric("Errors"), 1);
   }
 
@@ -446,9 +436,6 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
         .map((each) => ({ AlarmName, ...each })),
     };
   },
-  SetAlarmState(account, { AlarmName, StateValue }) {
-    account.setState(AlarmName, StateValue);
-  },
   ListMetrics({ listed }, { Namespace, MetricName, NextToken = "0" }) {
     const found = listed.filter((each) => each.Namespace === Namespace && each.MetricName === MetricName);
     // One metric per page.
@@ -475,15 +462,6 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
       }),
       Messages: uses(account.notedExpressions) === undefined ? [] : [noted],
     };
-  },
-  PutMetricData(account, { Namespace, MetricData }) {
-    account.writtenAtMs = Date.now();
-    for (const { MetricName, Dimensions, Values, Counts } of MetricData) {
-      const all = Values.flatMap((value: number, index: number) => Array(Counts[index]).fill(value));
-      account.add({ Namespace, MetricName, Dimensions }, ...all);
-      // A caller writes once a minute, and the alarms that count values have periods of five minutes.
-      account.keepLatest({ Namespace, MetricName, Dimensions }, 5 * all.length);
-    }
   },
   GetServiceQuota: ({ quotaUsage }, { QuotaCode }) => ({
     Quota: { ServiceCode: "lambda", QuotaCode, Value: 1_000, ...(quotaUsage && { UsageMetric: quotaUsage }) },

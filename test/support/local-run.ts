@@ -128,7 +128,7 @@ export interface Finished {
 export async function runCommand(file: string, args: string[], settings: Settings): Promise<Finished> {
   try {
     const options = { cwd: root, env: environment(settings), timeout: COMMAND_TIMEOUT_MS };
-    return { code: 0, ...(await promisify(execFile)(node, [`bin/${file}.ts`, ...args], options)) };
+    return { code: 0, ...(await promisify(execFile)(node, ["bin/run.cjs", file, ...args], options)) };
   } catch (error) {
     const { code = 1, stdout = "", stderr = "" } = error as Partial<Finished>;
     return { code, stdout, stderr };

@@ -42,7 +42,7 @@ export const cloudWatchLogs = new CloudWatchLogsClient(options);
 export const eventBridge = new EventBridgeClient(options);
 export const lambda = new LambdaClient(options);
 export const serviceQuotas = new ServiceQuotasClient(options);
-/** Calls functions, once each: a drill throttles a function on purpose, and a retry would wait for nothing. */
+/** Calls functions, once each: a drill counts its calls. */
 export const invoker = new LambdaClient({ ...options, maxAttempts: 1 });
 
 const first = { step: "initialize", priority: "high", name: "named" } as const;

@@ -5,6 +5,7 @@ import { ReceiveMessageCommand } from "@aws-sdk/client-sqs";
 import { consolePages } from "../../../bin/local/console.ts";
 import { createGateway } from "../../../bin/local/gateway.ts";
 import { fromSources } from "../../../bin/local/lambda.ts";
+import openApi from "../../../docs/openapi.json" with { type: "json" };
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
@@ -15,6 +16,10 @@ import { freshResources } from "../../support/resources.ts";
 
 const settings = { dataDir: "/tmp/a <b> & 'c'", isSecretGiven: false };
 let host: string;
+
+const documentedOperations = Object.values(openApi.paths).flatMap((path) =>
+  Object.values(path).filter((operation) => "summary" in operation),
+);
 
 beforeAll(async () => {
   await freshResources();
@@ -105,6 +110,29 @@ describe("the console's page", () => {
       expect(codeOf(await call("GET", "/console/", { Host: name }))).toEqual({ status: 403, code: "forbidden" });
     }
     expect((await call("GET", "/console/", { Host: "localhost:3000" })).status).toBe(200);
+  });
+});
+
+describe("the API page", () => {
+  test("is served at /docs, complete in one file, with a policy that allows its own scripts only", async () => {
+    const { status, headers, body } = await call("GET", "/docs");
+    expect({ status, type: headers["content-type"] }).toEqual({ status: 200, type: "text/html; charset=utf-8" });
+    expect(headers["content-security-policy"]).toBe("frame-ancestors 'none'");
+    const [, policy = ""] = /<meta http-equiv="Content-Security-Policy" content="([^"]+)">/.exec(body) ?? [];
+    expect(policy).toMatch(/^default-src 'none'; script-src( 'sha256-[\w+/]{43}=')+; style-src 'unsafe-inline'; /);
+    expect(policy).not.toMatch(/https?:|connect-src/);
+    expect(body).not.toMatch(/<(script|link)[^>]+(src|href)=/);
+    for (const { summary } of documentedOperations) expect(body).toContain(summary);
+  });
+
+  test("is not sent again while it is unchanged, and not under another host name", async () => {
+    const { headers } = await call("HEAD", "/docs");
+    expect((await call("GET", "/docs", { "If-None-Match": String(headers.etag) })).status).toBe(304);
+    expect(codeOf(await call("GET", "/docs", { Host: "attacker.example" }))).toEqual({
+      status: 403,
+      code: "forbidden",
+    });
+    expect(codeOf(await call("POST", "/docs"))).toEqual({ status: 405, code: "method_not_allowed" });
   });
 });
 

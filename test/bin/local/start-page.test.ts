@@ -22,6 +22,7 @@ test("has the addresses, the token and the project in the form that scripts read
     expect.arrayContaining([
       "  API            http://127.0.0.1:3000",
       "  console        http://127.0.0.1:3000/console/#token=aaa.bbb.ccc",
+      "  API page       http://127.0.0.1:3000/docs",
       "  events queue   http://127.0.0.1:3001/000000000000/deployment-events",
       "  user           demo-user",
       "  project        01930000-0000-7000-8000-00000000d301",

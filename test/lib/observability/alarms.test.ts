@@ -1,6 +1,5 @@
 import { METRICS_NAMESPACE, metrics } from "../../../functions/manifest/metrics.ts";
 import { type QueueRow, queues } from "../../../functions/manifest/queues.ts";
-import { type TableRow, tables } from "../../../functions/manifest/tables.ts";
 import { type WorkerRow, workers } from "../../../functions/manifest/workers.ts";
 import { fileOf, type Json, only, SynthesizedStack } from "../synthesized.ts";
 import { expressionOf, isBad, isRollback, metricsOf, nameOf, summaryOf } from "./alarm-summary.ts";
@@ -18,16 +17,15 @@ const expected = {
     section: "events-dead-letters",
   },
   "page-deliveries-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-dlq}",
+    reads: {
+      expression: "deliveries + slowDeliveries",
+      deliveries: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-dlq}",
+      slowDeliveries:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-slow-dlq}",
+    },
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-dead-letters",
-  },
-  "page-slow-deliveries-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-slow-dlq}",
-    fires: ">= 1, for 1 x 60 s",
-    missingData: "notBreaching",
-    section: "slow-deliveries-dead-letters",
   },
   "page-events-waiting": {
     reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deployment-events}",
@@ -40,18 +38,6 @@ const expected = {
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-waiting",
-  },
-  "ticket-noisy-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries}",
-    fires: ">= 2040, for 3 x 60 s",
-    missingData: "notBreaching",
-    section: "noisy-deliveries-waiting",
-  },
-  "ticket-slow-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries-slow}",
-    fires: ">= 2040, for 3 x 60 s",
-    missingData: "notBreaching",
-    section: "slow-deliveries-waiting",
   },
   "page-messages-failing": {
     reads: "Maximum of FailedMessageAge {stage=prod}",
@@ -103,22 +89,6 @@ const expected = {
     missingData: "notBreaching",
     section: "first-attempts-late",
   },
-  "ticket-first-attempts-slow": {
-    reads: {
-      expression: "IF(attempts >= 100, lateness, 0)",
-      attempts: "SampleCount of EventToFirstAttempt {stage=prod}",
-      lateness: "p99 of EventToFirstAttempt {stage=prod}",
-    },
-    fires: ">= 10000, for 3 x 300 s",
-    missingData: "notBreaching",
-    section: "first-attempts-slow",
-  },
-  "page-sweep-late": {
-    reads: "Maximum of SweepLag {stage=prod}",
-    fires: ">= 300, for 3 x 60 s",
-    missingData: "notBreaching",
-    section: "sweep-late",
-  },
   "page-sweep-not-running": {
     reads: "SampleCount of SweepLag {stage=prod}",
     fires: "< 1, for 5 x 60 s",
@@ -147,33 +117,13 @@ const expected = {
     missingData: "notBreaching",
     section: "endpoint-errors",
   },
-  "ticket-api-slow": {
-    reads: {
-      expression: "IF(requests >= 100, latency, 0)",
-      requests: "SampleCount of Count {ApiName=test-prod, Stage=prod}",
-      latency: "p99 of Latency {ApiName=test-prod, Stage=prod}",
-    },
-    fires: ">= 3000, for 3 x 300 s",
-    missingData: "notBreaching",
-    section: "api-slow",
-  },
-  "page-authorizer-errors": {
-    reads: {
-      expression: "IF(errors >= 5, 100 * errors / calls, 0)",
-      errors: "Sum of Errors {FunctionName=auth/authorizer}",
-      calls: "Sum of Invocations {FunctionName=auth/authorizer}",
-    },
-    fires: ">= 5, for 1 x 300 s",
-    missingData: "notBreaching",
-    section: "authorizer-errors",
-  },
   "ticket-rejected-credentials": {
     reads: "Sum of RejectedCredentials {stage=prod}",
     fires: ">= 1000, for 2 x 300 s",
     missingData: "notBreaching",
     section: "rejected-credentials",
   },
-  "page-delivery-errors": {
+  "ticket-delivery-errors": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4",
       m0: "Sum of Errors {FunctionName=deliveries/fan-out}",
@@ -203,20 +153,6 @@ const expected = {
     missingData: "notBreaching",
     section: "invoked-function-errors",
   },
-  "page-function-throttles": {
-    reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5",
-      m0: "Sum of Throttles {FunctionName=auth/authorizer}",
-      m1: "Sum of Throttles {FunctionName=deliveries/fan-out}",
-      m2: "Sum of Throttles {FunctionName=attempts/send}",
-      m3: "Sum of Throttles {FunctionName=attempts/send-slow}",
-      m4: "Sum of Throttles {FunctionName=deliveries/sweep}",
-      m5: "Sum of Throttles {FunctionName=deliveries/publish-notifications}",
-    },
-    fires: ">= 10, for 1 x 300 s",
-    missingData: "notBreaching",
-    section: "function-throttles",
-  },
   "ticket-concurrency-high": {
     reads: {
       expression: "100 * claimed / SERVICE_QUOTA(running)",
@@ -227,35 +163,13 @@ const expected = {
     missingData: "notBreaching",
     section: "concurrency-high",
   },
-  // One alarm per nine tables and indexes, and the heartbeat ("every function" below).
-  "ticket-table-read-throttles-*": {
-    reads: "the sum of Sum of ReadThrottleEvents",
-    fires: ">= 100, for 2 x 300 s",
-    missingData: "notBreaching",
-    section: "table-throttles",
-  },
-  "ticket-table-write-throttles-*": {
-    reads: "the sum of Sum of WriteThrottleEvents",
-    fires: ">= 100, for 2 x 300 s",
-    missingData: "notBreaching",
-    section: "table-throttles",
-  },
 };
 
-test("a stage has exactly the expected alarms", () => {
-  const found = alarms.map((alarm) => {
-    const id = nameOf(alarm).replace(/^prod-/, "");
-    const summary = summaryOf(prod, alarm);
-    if (!/-\d+$/.test(id)) return [id, summary];
-    const { expression, beat, ...terms } = summary.reads as Record<string, string>;
-    expect(expression).toBe([...Object.keys(terms), ...(beat ? ["0 * beat"] : [])].join(" + "));
-    // The heartbeat: the sum always has data, so that the alarm ends.
-    if (beat || id.includes("table")) expect(beat).toBe("Sum of Invocations {FunctionName=deliveries/sweep}");
-    const [reads = "", ...others] = new Set(Object.values(terms).map((term) => term.replace(/ \{.*\}$/, "")));
-    expect(others).toEqual([]);
-    return [id.replace(/\d+$/, "*"), { ...summary, reads: `the sum of ${reads}` }];
-  });
+test("a stage has exactly the expected alarms, of which ten page and six are tickets", () => {
+  const found = alarms.map((alarm) => [nameOf(alarm).replace(/^prod-/, ""), summaryOf(prod, alarm)]);
   expect(Object.fromEntries(found)).toEqual(expected);
+  const pages = Object.keys(expected).filter((name) => name.startsWith("page-"));
+  expect([pages.length, found.length - pages.length]).toEqual([10, 6]);
 });
 
 test("a message that keeps failing is seen in every period of messages-failing", () => {
@@ -296,20 +210,12 @@ test("all stages have the same alarms, unless they have none", () => {
  * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-concurrency.html
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
- * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
  */
 const publishedByAws = [
   "AWS/ApiGateway Count ApiName Stage",
-  "AWS/ApiGateway Latency ApiName Stage",
-  "AWS/DynamoDB ReadThrottleEvents TableName",
-  "AWS/DynamoDB ReadThrottleEvents GlobalSecondaryIndexName TableName",
-  "AWS/DynamoDB WriteThrottleEvents TableName",
-  "AWS/DynamoDB WriteThrottleEvents GlobalSecondaryIndexName TableName",
   "AWS/Lambda ClaimedAccountConcurrency",
   "AWS/Lambda ConcurrentExecutions",
   "AWS/Lambda Errors FunctionName",
-  "AWS/Lambda Invocations FunctionName",
-  "AWS/Lambda Throttles FunctionName",
   "AWS/SQS ApproximateAgeOfOldestMessage QueueName",
   "AWS/SQS ApproximateAgeOfOldestMessageInQuietGroups QueueName",
   "AWS/SQS ApproximateNumberOfMessagesVisible QueueName",
@@ -389,19 +295,15 @@ describe("the topic", () => {
   });
 });
 
-const idOf: Record<string, string> = {
-  events: "events",
-  deliveries: "deliveries",
-  slowDeliveries: "slow-deliveries",
-};
+test.each([
+  ["events-waiting", "deployment-events", 0],
+  ["deliveries-waiting", "deliveries", 900],
+])("%s does not fire for the longest delay and three failures of a single message", (id, name, maxDelaySeconds) => {
+  const { VisibilityTimeout } = prod.queue(`deployment-webhooks-prod-${name}`).Properties;
+  expect(named(id).Properties.Threshold).toBeGreaterThan(maxDelaySeconds + 3 * VisibilityTimeout);
+});
 
-describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key, row) => {
-  test("does not fire for the longest delay and three failures of a single message", () => {
-    const { VisibilityTimeout } = prod.queue(`deployment-webhooks-prod-${row.name}`).Properties;
-    const maxDelaySeconds = key === "events" ? 0 : 900;
-    expect(named(`${idOf[key]}-waiting`).Properties.Threshold).toBeGreaterThan(maxDelaySeconds + 3 * VisibilityTimeout);
-  });
-
+describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key) => {
   test.each([
     ["is not stuck while messages are completed", { Visible: 500, Received: 900, Done: 900 }, false],
     ["is not stuck while it is empty", { Visible: 0, Received: 0, Done: 0 }, false],
@@ -436,10 +338,6 @@ describe("a period with these values", () => {
     ["api-errors", "five errors of a busy day", { errors: 5, requests: 5_000 }, "good"],
     ["api-errors", "one error in ten requests of a busy day", { errors: 500, requests: 5_000 }, "bad"],
     ["api-errors", "no request fails, so that none is counted", { requests: 5_000 }, "good"],
-    ["api-slow", "one cold start at night", { requests: 3, latency: 9_000 }, "good"],
-    ["api-slow", "one request in a hundred is slow", { requests: 5_000, latency: 3_500 }, "bad"],
-    ["authorizer-errors", "JWTs fail and API keys do not", { errors: 30, calls: 100 }, "bad"],
-    ["authorizer-errors", "a single crash", { errors: 1, calls: 4 }, "good"],
     ["first-attempts-failing", "the only webhook of a tenant fails at night", { attempts: 6, success: 0 }, "good"],
     ["first-attempts-failing", "the usual share of broken receivers", { attempts: 900, success: 0.92 }, "good"],
     ["first-attempts-failing", "receivers reject our signature", { attempts: 900, success: 0.4 }, "bad"],
@@ -448,60 +346,30 @@ describe("a period with these values", () => {
     ["first-attempts-late", "a twentieth is late for an hour", { attempts: 9_000, inTime: 95 }, "good"],
     ["first-attempts-late", "a fifth is late for an hour", { attempts: 9_000, inTime: 80 }, "bad"],
     ["first-attempts-late", "all are late for ten minutes", { attempts: 9_000, inTime: 83 }, "bad"],
-    ["first-attempts-slow", "one cold start at night", { attempts: 30, lateness: 20_000 }, "good"],
-    ["first-attempts-slow", "one in a hundred is late", { attempts: 900, lateness: 12_000 }, "bad"],
-    ["first-attempts-slow", "one in a hundred takes eight seconds", { attempts: 900, lateness: 8_000 }, "good"],
     ["concurrency-high", "half of the account's limit", { claimed: 500, running: 400 }, "good"],
     ["concurrency-high", "nine tenths of the account's limit", { claimed: 900, running: 600 }, "bad"],
     ["concurrency-high", "the account is idle", {}, "good"],
+    ["deliveries-dead-letters", "no message in either queue", { deliveries: 0, slowDeliveries: 0 }, "good"],
+    ["deliveries-dead-letters", "one message in the queue of slow webhooks", { slowDeliveries: 1 }, "bad"],
     ["delivery-errors", "one crash", { m0: 1 }, "good"],
     ["delivery-errors", "a crash per minute in two functions", { m0: 5, m2: 5 }, "bad"],
-    ["table-write-throttles-1", "a burst that the SDK retries", { m3: 20, beat: 5 }, "good"],
-    ["table-write-throttles-1", "only the heartbeat", { beat: 5_000 }, "good"],
-    ["table-write-throttles-1", "a hot partition", { m4: 4_000, beat: 5 }, "bad"],
   ])("%s, %s", (id, _, values, verdict) => {
     expect(isBad(prod, named(id), values, lambdaQuota(1_000)) ? "bad" : "good").toBe(verdict);
   });
 });
 
-describe("every function and table is in an alarm", () => {
+describe("every function is in an alarm", () => {
   const filesOf = (id: string) =>
     alarms
-      .filter((alarm) => nameOf(alarm).endsWith(id) || new RegExp(`${id}-\\d$`).test(nameOf(alarm)))
+      .filter((alarm) => nameOf(alarm).endsWith(id))
       .flatMap(metricsOf)
       .map(({ Dimensions }) => fileOf(prod.target(only<Json>(Dimensions).Value)));
   const workersBy = (...kinds: WorkerRow["trigger"]["kind"][]) =>
     workers.filter(({ trigger }) => kinds.includes(trigger.kind)).map(({ file }) => file);
 
-  test("errors of every worker count in exactly one alarm, except of imports, whose command shows them", () => {
+  test("errors of every worker count in exactly one alarm, except of imports, whose command shows them, and of the authorizer, which fails requests", () => {
     expect(filesOf("delivery-errors").sort()).toEqual(workersBy("queue", "everyMinutes").sort());
     const invoked = workersBy("invoke").filter((file) => !file.endsWith("/import"));
     expect(filesOf("invoked-function-errors").sort()).toEqual(invoked.sort());
-    expect(new Set(filesOf("authorizer-errors"))).toEqual(new Set(workersBy("authorizer")));
-  });
-
-  test("throttles of every worker count, except of those that the platform invokes", () => {
-    const kinds = workers.filter(({ trigger }) => trigger.kind !== "invoke");
-    expect(filesOf("function-throttles").sort()).toEqual(kinds.map(({ file }): string => file).sort());
-  });
-
-  test.each(["Read", "Write"])("%s throttles of every table and index count", (kind) => {
-    const alarmsOfKind = alarms.filter((alarm) => nameOf(alarm).includes(`-table-${kind.toLowerCase()}-throttles-`));
-    expect(alarmsOfKind.length).toBeGreaterThan(0);
-    const counted = alarmsOfKind
-      .flatMap(metricsOf)
-      .filter(({ Namespace }) => Namespace === "AWS/DynamoDB")
-      .map(({ MetricName, Dimensions }) => {
-        const { TableName, GlobalSecondaryIndexName } = Object.fromEntries(
-          Dimensions.map(({ Name, Value }: Json) => [Name, Value]),
-        );
-        return [MetricName, prod.target(TableName).Properties.TableName, GlobalSecondaryIndexName ?? ""].join(" ");
-      });
-    const expectedMetrics = Object.values<TableRow>(tables).flatMap(({ name, indexes = [] }) =>
-      ["", ...indexes.map((index) => index.name)].map(
-        (index) => `${kind}ThrottleEvents deployment-webhooks-prod-${name} ${index}`,
-      ),
-    );
-    expect(counted.sort()).toEqual(expectedMetrics.sort());
   });
 });

@@ -223,6 +223,15 @@ inChromium.describe("the console in Chromium", () => {
     expect(unexpected).toEqual([]);
   });
 
+  test("the API page shows an operation, and loads nothing from elsewhere", async () => {
+    const page = await newPage();
+    // The logo of Redoc, which the policy of the page blocks.
+    expected = [/cdn\.redoc\.ly/];
+    await page.goto(`${run.baseUrl}/docs`);
+    await page.getByText("API keys", { exact: true }).first().click();
+    await page.getByRole("heading", { name: "Create an API key" }).waitFor();
+  });
+
   describe("sign-in", () => {
     test("by the start page's link removes the token from the address, stores it only in the tab, and replaces a session", async () => {
       const page = await signedIn("#/keys", { token: tokenOf("demo-user", 60) });

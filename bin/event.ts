@@ -1,1 +1,0 @@
-require("./start.cjs").start(__filename);
