@@ -31,6 +31,8 @@ const STAGE = "local";
 const METHOD_ARN = `arn:aws:execute-api:us-east-1:000000000000:local/${STAGE}`;
 const MAX_BODY_BYTES = 10 * 1024 * 1024;
 const INTEGRATION_TIMEOUT_SECONDS = 29;
+/** Longer than clients keep an idle connection, so that none sends a request on one that is being closed here. */
+const KEEP_ALIVE_MS = 75_000;
 /** More than API Gateway accepts, so that an oversized token reaches the authorizer, which rejects it. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
@@ -118,7 +120,8 @@ export async function createGateway(
   }
 
   // Without a listener for `upgrade`, Node serves an upgrade request as an ordinary one, as API Gateway does.
-  const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, async (request, response) => {
+  const options = { maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: KEEP_ALIVE_MS };
+  const server = http.createServer(options, async (request, response) => {
     await ready;
     if (servePages(request, response) || serveInvocations(request, response)) return;
     const origins = settings.corsOrigins();
