@@ -1,3 +1,4 @@
+import { requireStdout } from "../../packages/cli/src/checked-output.ts";
 import { command } from "../local/command.ts";
 import { notRunning } from "../local/connect.ts";
 import { demoUser } from "../local/demo-user.ts";
@@ -16,6 +17,7 @@ const help = {
 
 export async function main(): Promise<void> {
   await command(help, async ({ user }) => {
+    requireStdout();
     const settings = readSettings();
     const running = await findRunning(settings.dataDir);
     if (!running) throw notRunning(settings);

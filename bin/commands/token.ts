@@ -1,3 +1,4 @@
+import { requireStdout } from "../../packages/cli/src/checked-output.ts";
 import { command, UsageError } from "../local/command.ts";
 import { DEFAULT_TOKEN_SECONDS, mintToken } from "../local/mint-token.ts";
 import { readSettings, settingRows } from "../local/settings.ts";
@@ -24,6 +25,7 @@ export async function main(): Promise<void> {
   await command(help, async (options) => {
     const expiresIn = options["expires-in"];
     if (!/^-?\d{1,9}$/.test(expiresIn)) throw new UsageError("--expires-in must be whole seconds.");
+    requireStdout();
     return mintToken(readSettings().jwtSecret, options.user, Number(expiresIn));
   });
 }

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { ApiError, SettingError } from "../../functions/platform/errors.ts";
+import { CommandError } from "../../packages/cli/src/exit-codes.ts";
 import { printableText } from "../../packages/cli/src/terminal.ts";
 import { ApiError as ClientApiError, NetworkError } from "../../packages/client/src/errors.ts";
 import { StartError } from "./start-error.ts";
@@ -64,7 +65,7 @@ export async function command<const Accepted extends Options>(
     const text = await run(values, words);
     if (text !== undefined) console.log(printableText(text));
   } catch (error) {
-    const ofCaller = [StartError, SettingError, ApiError, ClientApiError, NetworkError, UsageError];
+    const ofCaller = [StartError, SettingError, ApiError, ClientApiError, CommandError, NetworkError, UsageError];
     const isCallersError = ofCaller.some((type) => error instanceof type);
     const message = isCallersError ? (error as Error).message : unreachable(error);
     if (message === undefined) throw error;

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DynamoDBClient, QueryCommand } from "@aws-sdk/client-dynamodb";
@@ -8,12 +9,20 @@ import { mintToken } from "../../bin/local/mint-token.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
-import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
+import {
+  environment,
+  freshDataDir,
+  type LocalRun,
+  runCommand,
+  startLocalRun,
+  startProgram,
+} from "../support/local-run.ts";
 import { useReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
 /* The commands that talk to a running service: token, project, event, demo. */
 
+const root = join(import.meta.dirname, "../..");
 const settings = { DATA_DIR: freshDataDir() };
 let run: LocalRun;
 const receiver = useReceiver();
@@ -338,4 +347,64 @@ test("the running service sweeps every 5 s", async () => {
   const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / (times.length - 1) / 1000;
   expect(seconds).toBeGreaterThan(4.5);
   expect(seconds).toBeLessThan(9);
+});
+
+/** Whether a program prints a credential: then it is refused with a closed stdout. */
+const printsCredential: Record<string, boolean> = {
+  ...{ app: false, build: false, demo: false, dlq: false, drill: false, event: false, import: false, issuer: false },
+  ...{
+    keys: false,
+    local: false,
+    lock: false,
+    openapi: false,
+    project: false,
+    replay: false,
+    smoke: false,
+    trace: false,
+  },
+  ...{ console: true, token: true },
+};
+
+test("each program is known to print a credential or not", () => {
+  const names = readdirSync(join(root, "bin/commands")).filter((name) => name.endsWith(".ts"));
+  expect(names.map((name) => name.replace(".ts", "")).sort()).toEqual(Object.keys(printsCredential).sort());
+});
+
+describe("a stdout that cannot be written", () => {
+  /** Runs a program of `bin/` with this redirection of a shell. */
+  const into = (redirection: string, args: string[]) => {
+    const script = `exec "$0" "$@" ${redirection}`;
+    const node = join(root, "node_modules/.bin/node");
+    const options = { cwd: root, env: environment(settings), encoding: "utf8" } as const;
+    const { status, stderr } = spawnSync("sh", ["-c", script, node, ...args], options);
+    return { status, stderr };
+  };
+  const programs = [
+    ["token", "--user", "alice"],
+    ["console", "--user", "alice"],
+    ["event", "--project", randomUUID(), "--event", "deploy.started"],
+    ["project", "--user", "alice", "--name", "Lost"],
+    ["keys", "revoke-all", "--user", "no-such-user"],
+    ["demo"],
+    ["token", "--help"],
+  ];
+
+  test.each(programs)("%s %s reports a full device, with exit code 1", (name, ...args) => {
+    const expected = { status: 1, stderr: "Could not write to stdout (ENOSPC).\n" };
+    expect(into("> /dev/full", [`bin/${name}.ts`, ...args])).toEqual(expected);
+  });
+
+  test.each(Object.keys(printsCredential).filter((name) => printsCredential[name]))(
+    "%s is refused with a closed one",
+    (name) => {
+      const { status, stderr } = into(">&-", [`bin/${name}.ts`, "--user", "alice"]);
+      expect({ status, stderr }).toEqual({ status: 1, stderr: "stdout is closed: the secret would be lost.\n" });
+    },
+  );
+
+  test("token whose reader has closed the pipe exits with 1", async () => {
+    const child = startProgram(["bin/token.ts", "--user", "alice"], settings);
+    child.stdout.destroy();
+    expect(await once(child, "close")).toEqual([1, null]);
+  });
 });

@@ -24,21 +24,23 @@ export async function svcHere(
 ): Promise<Finished> {
   const output = { stdout: "", stderr: "" };
   const spies = (["stdout", "stderr"] as const).map((name) =>
-    jest.spyOn(process[name], "write").mockImplementation((text) => {
+    jest.spyOn(process[name], "write").mockImplementation((text: unknown, written?: unknown) => {
       output[name] += text;
       if (name === "stdout") onStdout(String(text));
+      if (typeof written === "function") written();
       return true;
     }),
   );
+  const streams = [process.stdout, process.stderr];
   const before = { ...process.env };
-  const listeners = process.stdout.listeners("error");
+  const listeners = streams.map((stream) => stream.listeners("error"));
   const signalListeners = () => ["SIGINT", "SIGTERM"].map((name) => process.listenerCount(name));
   const expected = signalListeners();
   Object.assign(process.env, environment(env));
   delete process.env.FORCE_COLOR;
   // As in a pipe, also when the test itself runs on a terminal.
-  const terminals = [process.stdout, process.stderr].map(({ isTTY, columns }) => ({ isTTY, columns }));
-  for (const stream of [process.stdout, process.stderr]) Object.assign(stream, { isTTY: false, columns: undefined });
+  const terminals = streams.map(({ isTTY, columns }) => ({ isTTY, columns }));
+  for (const stream of streams) Object.assign(stream, { isTTY: false, columns: undefined });
   const stdin = jest
     .spyOn(process, "stdin", "get")
     .mockReturnValue((typeof input === "string" ? Readable.from([Buffer.from(input)]) : input) as typeof process.stdin);
@@ -52,8 +54,10 @@ export async function svcHere(
     process.exitCode = undefined;
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
     Object.assign(process.env, before);
-    for (const added of process.stdout.listeners("error")) {
-      if (!listeners.includes(added)) process.stdout.off("error", added as () => void);
+    for (const [index, stream] of streams.entries()) {
+      for (const added of stream.listeners("error")) {
+        if (!listeners[index]?.includes(added)) stream.off("error", added as () => void);
+      }
     }
     for (const spy of spies) spy.mockRestore();
     Object.assign(process.stdout, terminals[0]);

@@ -24,7 +24,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 export const exitCodesHelp = `Exit codes:
   0  success
-  1  request rejected or check failed (invalid signature, failed delivery or deployment)
+  1  request rejected, check failed (invalid signature, failed delivery or deployment), or output not written
   2  usage error; svc apply --dry-run --exit-code: something would change
   3  not signed in, or the credential is not accepted
   4  not found

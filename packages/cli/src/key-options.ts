@@ -1,11 +1,14 @@
 import type { Command } from "commander";
-import type { ApiKey, Client, CreateApiKey, Permission } from "../../client/src/client.ts";
+import type { ApiKey, Client, CreateApiKey, CreatedApiKey, Permission } from "../../client/src/client.ts";
 import { permissions } from "../../client/src/values.ts";
+import { printChecked, requireStdout } from "./checked-output.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject } from "./find.ts";
+import type { Globals } from "./globals.ts";
 import { permissionsOption } from "./names-option.ts";
 import { relativeTime, table } from "./table.ts";
+import { jsonText, note } from "./terminal.ts";
 
 /* The limits of an API key, as options and in lists. */
 
@@ -56,13 +59,30 @@ function checkOverlap(overlap: string): string {
 }
 
 /** Returns what happens to the previous secret after a roll or a rotation. */
-export const overlapNote = (overlap: string): string =>
-  overlapSecondsOf(overlap) === 0
-    ? "All previous secrets are invalid now."
-    : `The previous one stays valid for ${/^\d+$/.test(overlap) ? `${overlap} s` : overlap}.`;
+export function overlapNote(overlap: string): string {
+  const seconds = overlapSecondsOf(overlap);
+  if (seconds === 0) return "All previous secrets are invalid now.";
+  return `The previous one stays valid until ${new Date(Date.now() + seconds * 1000).toISOString()}.`;
+}
 
-export const rolledNote = (id: string, overlap: string): string =>
-  `Rolled the key ${id}. Save the new one now: it is not shown again. ${overlapNote(overlap)}`;
+/** Creates a key, or rolls it with an overlap, and prints it. @param commandFor returns a command for it: `svc keys roll <id>` */
+export async function printKey(
+  { json, overlap }: Globals & { overlap?: string },
+  request: () => Promise<CreatedApiKey>,
+  commandFor: (verb: "roll" | "delete", id: string) => string,
+): Promise<void> {
+  requireStdout();
+  const key = await request();
+  const shown = json ? jsonText(key) : key.key;
+  const [roll, deletion] = [commandFor("roll", key.id), `Delete it with: ${commandFor("delete", key.id)}`];
+  if (overlap === undefined) {
+    note(`Created the key ${key.id}. Save it now: it is not shown again. ${deletion}`);
+    return printChecked(shown, `Replace the key with: ${roll} --overlap 0\n${deletion}`);
+  }
+  const kept = overlapNote(overlap);
+  note(`Rolled the key ${key.id}. Save the new one now: it is not shown again. ${kept}`);
+  return printChecked(shown, `Roll the key again: ${roll}\n${kept}`);
+}
 
 /** Finds the projects by id or name. @returns undefined when none is passed */
 export async function projectIdsOf(api: Client, projects: string[] | undefined): Promise<string[] | undefined> {

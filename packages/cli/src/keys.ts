@@ -14,14 +14,15 @@ import {
   limitsOf,
   overlapOption,
   overlapSecondsOf,
+  printKey,
   projectIdsOf,
-  rolledNote,
 } from "./key-options.ts";
 import { baseUrlOf } from "./session.ts";
 import type { ApiCall, SvcCommand } from "./svc-command.ts";
 import { confirm, jsonText, note, print, printList, readStdin, yesOption } from "./terminal.ts";
 
 const keyId = ["<id>", "the full id of the key", requireFullId] as const;
+const commandFor = (verb: string, id: string) => `svc keys ${verb} ${id}`;
 
 export function addKeys(program: SvcCommand): void {
   const keys = program
@@ -43,12 +44,10 @@ export function addKeys(program: SvcCommand): void {
       "after",
       `\nExamples:\n  $ svc keys create "CI of the shop" --permission deliveries:read --project shop --expires 90d\n  $ SVC_API_KEY=$(svc keys create ci)   # stdout contains only the key`,
     )
-    .signedIn(async ({ api, json, ...options }: Creation, name: string) => {
+    .signedIn(async ({ api, ...options }: Creation, name: string) => {
       const project_ids = await projectIdsOf(api, options.project);
       const body = { name, ...limitsOf(options), ...(project_ids && { project_ids }) };
-      const key = await api.createApiKey(body, onceOf(options));
-      note(`Created the key ${key.id}. Save it now: it is not shown again. Delete it with: svc keys delete ${key.id}`);
-      print(json ? jsonText(key) : key.key);
+      await printKey(options, () => api.createApiKey(body, onceOf(options)), commandFor);
     });
 
   keys
@@ -93,10 +92,9 @@ export function addKeys(program: SvcCommand): void {
       "after",
       "\nExamples:\n  $ svc keys roll <id>\n  $ svc keys roll <id> --overlap 0   # revokes all previous secrets now",
     )
-    .signedIn(async ({ api, json, overlap }: ApiCall & { overlap: string }, id: string) => {
-      const rolled = await api.rollApiKey(id, { overlap_seconds: overlapSecondsOf(overlap) });
-      note(rolledNote(rolled.id, overlap));
-      print(json ? jsonText(rolled) : rolled.key);
+    .signedIn(async ({ api, ...options }: ApiCall & { overlap: string }, id: string) => {
+      const body = { overlap_seconds: overlapSecondsOf(options.overlap) };
+      await printKey(options, () => api.rollApiKey(id, body), commandFor);
     });
 
   keys

@@ -2,12 +2,13 @@ import { type Command, CommanderError, Help, type Option } from "commander";
 import { addAccount } from "./account.ts";
 import { addApply } from "./apply.ts";
 import { addAudit } from "./audit.ts";
+import { watchOutput } from "./checked-output.ts";
 import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addDeployments } from "./deployments.ts";
 import { reportError, reportUsageError } from "./error-report.ts";
 import { addEvents } from "./events.ts";
-import { exitCodes, exitCodesHelp } from "./exit-codes.ts";
+import { CommandError, exitCodes, exitCodesHelp } from "./exit-codes.ts";
 import { addHelp } from "./help.ts";
 import { addKeys } from "./keys.ts";
 import { addListen } from "./listen.ts";
@@ -115,9 +116,13 @@ const requestsJson = (args: string[]): boolean => args.slice(0, [...args, "--"].
 
 /** Runs a command line. Sets the exit code of the process. */
 export async function run(args: string[]): Promise<void> {
-  // EPIPE: a reader such as `head` has closed the pipe.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   const json = requestsJson(args);
+  watchOutput((code, advice) => {
+    // A reader such as `head` has closed the pipe: the exit code is that of the command.
+    if (code === "EPIPE" && advice === undefined) process.exit();
+    const error = new CommandError(exitCodes.failed, `Could not write to stdout (${code}).`, advice);
+    process.exit(reportError(error, { json }));
+  });
   try {
     await createProgram({ hasJsonErrors: json }).parseAsync(args, { from: "user" });
   } catch (error) {

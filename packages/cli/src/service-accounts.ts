@@ -1,4 +1,5 @@
 import { Option } from "commander";
+import type { ServiceAccountRef } from "../../client/src/client.ts";
 import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import {
@@ -8,7 +9,7 @@ import {
   limitsOf,
   overlapOption,
   overlapSecondsOf,
-  rolledNote,
+  printKey,
 } from "./key-options.ts";
 import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 import { roleTable } from "./table.ts";
@@ -16,6 +17,10 @@ import { confirm, jsonText, note, print, printList, yesOption } from "./terminal
 
 const account = ["<account>", "the full id of the service account", requireFullId] as const;
 const keyId = ["<id>", "the full id of the key", requireFullId] as const;
+const commandsOf =
+  ({ projectId, serviceAccountId }: ServiceAccountRef) =>
+  (verb: string, id: string) =>
+    `svc service-accounts ${verb}-key ${serviceAccountId} ${id} --project ${projectId}`;
 
 export function addServiceAccounts(program: SvcCommand): void {
   const accounts = program
@@ -70,11 +75,11 @@ export function addServiceAccounts(program: SvcCommand): void {
       .argument(...account)
       .argument("<name>", "what the key is for, 1-100 characters")
       .option(...onceOption),
-  ).inProject(async ({ api, projectId, json, ...options }: KeyCreation, serviceAccountId: string, name: string) => {
+  ).inProject(async ({ api, projectId, ...options }: KeyCreation, serviceAccountId: string, name: string) => {
+    const ref = { projectId, serviceAccountId };
     const body = { name, ...limitsOf(options) };
-    const key = await api.createServiceAccountApiKey({ projectId, serviceAccountId }, body, onceOf(options));
-    note(`Created the key ${key.id}. Save it now: it is not shown again.`);
-    print(json ? jsonText(key) : key.key);
+    const request = () => api.createServiceAccountApiKey(ref, body, onceOf(options));
+    await printKey(options, request, commandsOf(ref));
   });
 
   accounts
@@ -111,14 +116,13 @@ export function addServiceAccounts(program: SvcCommand): void {
     .option(...overlapOption)
     .inProject(
       async (
-        { api, projectId, json, overlap }: ProjectCall & { overlap: string },
+        { api, projectId, ...options }: ProjectCall & { overlap: string },
         serviceAccountId: string,
         id: string,
       ) => {
-        const body = { overlap_seconds: overlapSecondsOf(overlap) };
-        const rolled = await api.rollServiceAccountApiKey({ projectId, serviceAccountId }, id, body);
-        note(rolledNote(rolled.id, overlap));
-        print(json ? jsonText(rolled) : rolled.key);
+        const ref = { projectId, serviceAccountId };
+        const body = { overlap_seconds: overlapSecondsOf(options.overlap) };
+        await printKey(options, () => api.rollServiceAccountApiKey(ref, id, body), commandsOf(ref));
       },
     );
 

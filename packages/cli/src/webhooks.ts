@@ -1,5 +1,12 @@
 import { Option } from "commander";
-import type { Client, StatsWindow, Webhook, WebhookEventName, WebhookInList } from "../../client/src/client.ts";
+import type {
+  Client,
+  StatsWindow,
+  Webhook,
+  WebhookEventName,
+  WebhookInList,
+  WebhookRef,
+} from "../../client/src/client.ts";
 import {
   type EventFilter,
   filterLines,
@@ -10,6 +17,7 @@ import {
 } from "../../client/src/event-filter.ts";
 import { statsWindows, webhookEventNames } from "../../client/src/values.ts";
 import { certify } from "./certify.ts";
+import { printChecked, requireStdout } from "./checked-output.ts";
 import { usageError } from "./exit-codes.ts";
 import { creation, requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
@@ -76,11 +84,13 @@ export function addWebhooks(program: SvcCommand): void {
       "after",
       `${filterHelp}\n\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
+    .hook("preAction", requireStdout)
     .inProject(async ({ api, projectId, json, ...options }: Creation, url: string) => {
       const webhook = { url, ...fieldsOf(options), events: options.events };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
-      print(json ? jsonText(created) : created.secret);
+      const replacement = `${rotationOf({ projectId, webhookId: created.id })} --overlap 0 --yes`;
+      await printChecked(json ? jsonText(created) : created.secret, `Replace the secret with: ${replacement}`);
       const verbs = options.mode === "shadow" ? ["certify", "update --mode live"] : ["test", "certify"];
       const steps = verbs.map((verb) => `  svc webhooks ${verb} ${created.id} --project ${projectId}`);
       note(["Then, before the first deployment:", ...steps].join("\n"));
@@ -151,6 +161,7 @@ export function addWebhooks(program: SvcCommand): void {
     )
     .option(...overlapOption)
     .option("-y, --yes", "do not ask for confirmation (asked only for an overlap of 0)")
+    .hook("preAction", requireStdout)
     .onWebhook(async ({ api, webhook, json, overlap, yes }: WebhookCall & { overlap: string; yes?: boolean }) => {
       const overlap_seconds = overlapSecondsOf(overlap);
       if (overlap_seconds === 0) {
@@ -158,8 +169,9 @@ export function addWebhooks(program: SvcCommand): void {
       }
       const rotated = await api.rotateWebhookSecret(webhook, { overlap_seconds });
       note(`Created a new secret for the webhook ${webhook.webhookId}. Save it now: it is not shown again.`);
-      note(overlapNote(overlap));
-      print(json ? jsonText(rotated) : rotated.secret);
+      const kept = overlapNote(overlap);
+      note(kept);
+      await printChecked(json ? jsonText(rotated) : rotated.secret, `Rotate it again: ${rotationOf(webhook)}\n${kept}`);
     });
 
   webhooks
@@ -249,6 +261,10 @@ function webhookTable(list: WebhookInList[]): string {
   const columns = ["id", "state", ...(hasNames ? ["webhook"] : []), "url", ...(hasCertified ? ["certified"] : [])];
   return table([...columns, "events", "created"], rows);
 }
+
+/** Returns the command that creates another secret. */
+export const rotationOf = ({ projectId, webhookId }: WebhookRef): string =>
+  `svc webhooks rotate ${webhookId} --project ${projectId}`;
 
 const printWebhook = (webhook: Webhook, json: boolean | undefined): void =>
   print(json ? jsonText(webhook) : webhookPage(webhook));

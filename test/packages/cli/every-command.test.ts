@@ -29,6 +29,7 @@ import {
   webhooks,
   workflow,
 } from "../../support/api-samples.ts";
+import { secretCommands } from "../../support/secret-commands.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /*
@@ -427,6 +428,13 @@ const others = [
   ...["login", "logout", "keys revoke-leaked", "projects use", "apply", "deliveries tail", "deployments watch"],
   ...["listen", "trigger", "verify", "mcp", "completion", "help"],
 ];
+
+const isCalled = (name: string, { args }: Row) => `${args.join(" ")} `.startsWith(`${name} `);
+
+test("each command that prints a secret is run with a stdout that cannot be written", () => {
+  const printing = Object.values(rows).filter(({ showsSecret }) => showsSecret);
+  expect(printing.filter((row) => !secretCommands.some((name) => isCalled(name, row)))).toEqual([]);
+});
 
 test("each command has a row", () => {
   const leaves = (command: Command, path: string[]): string[] =>

@@ -1,6 +1,8 @@
 import type { Client } from "../../../client/src/client.ts";
+import { printChecked, requireStdout } from "../checked-output.ts";
 import type { Globals } from "../globals.ts";
 import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal.ts";
+import { rotationOf } from "../webhooks.ts";
 import { type Change, isChange } from "./plan.ts";
 import { newWebhookOf, planText, toChangeRecord } from "./plan-view.ts";
 
@@ -25,6 +27,7 @@ export async function applyPlan(
   const isAsked = deletions > 0 && isInteractive();
   // With --json only for the question, whose answer needs the URLs.
   if (!json || isAsked) note(planText(plan, process.stderr));
+  if (plan.some(({ action }) => action === "create")) requireStdout();
   if (isAsked) await confirm(`Delete webhooks: ${deletions}`, yes);
   let made = 0;
   for (const change of changes) {
@@ -32,7 +35,7 @@ export async function applyPlan(
       await applyChange(api, projectId, change, json);
     } catch (error) {
       const { action, url } = toChangeRecord(change);
-      note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. Repeat the command to continue.`);
+      note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. ${repetition}`);
       throw error;
     }
     if (isChange(change)) made += 1;
@@ -40,6 +43,7 @@ export async function applyPlan(
   if (!json) note(made === 0 ? "Nothing to change." : `Changes made: ${made}.`);
 }
 
+const repetition = "Repeat the command to continue.";
 const actionOrder: Change["action"][] = ["create", "update", "delete", "unchanged", "keep"];
 
 /** Prints the record of the change at once: a secret must not be lost when a later change fails. */
@@ -48,12 +52,12 @@ async function applyChange(api: Client, projectId: string, change: Change, json?
   if (change.action === "create") {
     const { enabled } = change.declared;
     const created = await api.createWebhook(projectId, newWebhookOf(change.declared));
-    if (json) print(jsonText({ ...record, id: created.id, secret: created.secret }));
-    else {
-      note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
-      print(`${created.id}  ${created.secret}  ${created.url}`);
-    }
-    if (enabled === false) await api.updateWebhook({ projectId, webhookId: created.id }, { enabled });
+    const { id, secret, url } = created;
+    const webhook = { projectId, webhookId: id };
+    if (!json) note(`Created the webhook ${id}. Save its secret now: it is not shown again.`);
+    const line = json ? jsonText({ ...record, id, secret }) : `${id}  ${secret}  ${url}`;
+    await printChecked(line, `${repetition}\nReplace the secret with: ${rotationOf(webhook)} --overlap 0 --yes`);
+    if (enabled === false) await api.updateWebhook(webhook, { enabled });
     return;
   }
   const webhook = { projectId, webhookId: change.webhook.id };
@@ -67,5 +71,5 @@ async function applyChange(api: Client, projectId: string, change: Change, json?
     });
   }
   if (change.action === "delete") await api.deleteWebhook(webhook);
-  if (json) print(jsonText(record));
+  if (json) await printChecked(jsonText(record), repetition);
 }
