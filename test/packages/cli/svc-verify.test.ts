@@ -61,11 +61,9 @@ describe("a changed body", () => {
   const escapeUnicode = (text: string) =>
     text.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const escaped = escapeUnicode(body);
-  const { data, ...rest } = event;
-  const { url, ...others } = data;
+  const { data } = event;
   const { event: name, project_id, deployment_id, timestamp } = event;
-  const sortedWith = (data: object) => JSON.stringify({ data, deployment_id, event: name, project_id, timestamp });
-  const sorted = sortedWith(data);
+  const sorted = JSON.stringify({ data, deployment_id, event: name, project_id, timestamp });
   const lines = '{"a":1,\n"b":2}';
   test.each<[string, string, string | Buffer, string]>([
     ["a line break was added", body, `${body}\n`, "newline_added"],
@@ -114,12 +112,7 @@ describe("a changed body", () => {
     ["with slashes escaped", slashed(body)],
     ["with slashes and non-ASCII characters escaped", slashed(escaped)],
     ["with <, > and & escaped", body.replaceAll("<", "\\u003c").replaceAll(">", "\\u003e").replaceAll("&", "\\u0026")],
-    ["with sorted keys", sortedWith({ note: data.note, status: data.status, url })],
-    [
-      "with the fields in the order in which they were sent",
-      JSON.stringify({ ...rest, data: { ...others, url } }),
-      sortedWith({ ...others, url }),
-    ],
+    ["with the fields in the order in which they were sent", body, sorted],
     ["with numbers rounded to double precision", '{"n":9007199254740992}', '{"n":9007199254740993}'],
   ])("is explained with the format in which it was signed: %s", (format, asSigned, given = body) => {
     const verdicts = verify(signed(asSigned), given);
@@ -158,8 +151,6 @@ describe("a signature that was computed incorrectly", () => {
     ["without sha256=", right.toString("hex"), "prefix_missing"],
     ["in base64", `sha256=${right.toString("base64")}`, "wrong_encoding"],
     ["in base64 without sha256=", right.toString("base64"), "wrong_encoding"],
-    ["truncated by a digit", `sha256=${right.toString("hex").slice(0, 63)}`, "signature_truncated"],
-    ["truncated to less than 16 characters", `sha256=${right.toString("hex").slice(0, 8)}`, "headers_changed"],
     ["in quotes", `"sha256=${right.toString("hex")}"`, "signature_quoted"],
     ["with SHA-1", `sha256=${mac(secret, body, "sha1").toString("hex")}`, "wrong_algorithm"],
     ["with SHA-512", `sha256=${mac(secret, body, "sha512").toString("hex")}`, "wrong_algorithm"],
@@ -215,7 +206,6 @@ describe("a signature that was computed incorrectly", () => {
     ["in hex", `v1,${rightStandard.toString("hex")}`, "wrong_encoding"],
     ["in base64url", `v1,${rightStandard.toString("base64url")}`, "wrong_encoding"],
     ["without the padding of its base64", `v1,${rightStandard.toString("base64").replace("=", "")}`, "wrong_encoding"],
-    ["truncated", `v1,${rightStandard.toString("base64").slice(0, 20)}`, "signature_truncated"],
     ["for the other header", `sha256=${right.toString("hex")}`, "wrong_header"],
   ])("webhook-signature is explained when it is %s", (_, value, code) => {
     const headers = { ...signed(), "webhook-signature": value };

@@ -86,10 +86,7 @@ function diagnoseScheme(
   if (missing.length > 0) return invalid(header, missing);
   if (request.body.length === 0) return invalid(header, [emptyBody]);
   const signatures = signaturesIn(scheme, header, request);
-  const findings =
-    findWrongHeader(scheme, request, input, secrets) ??
-    findTruncation(scheme, signatures, input, secrets) ??
-    findMistake(scheme, signatures, input, secrets);
+  const findings = findWrongHeader(scheme, request, input, secrets) ?? findMistake(scheme, signatures, input, secrets);
   return invalid(header, findings ?? unexplained(request, secrets));
 }
 
@@ -174,28 +171,6 @@ function findWrongHeader(
   if (signerOf(other, scheme.header, request, input, secrets) === undefined) return undefined;
   const message = `The value of ${scheme.header} is a signature for ${other.header}.`;
   return [{ code: "wrong_header", message, fix: "Compare each signature with the header of its own scheme." }];
-}
-
-/** A shorter part could match by chance. */
-const MIN_PART_LENGTH = 16;
-
-function findTruncation(
-  scheme: Scheme,
-  signatures: string[],
-  input: SignatureInput,
-  secrets: string[],
-): Finding[] | undefined {
-  const expected = secrets.map((secret) => signatureOf(scheme, secret, input));
-  // A signature without its base64 padding is not truncated: findMistake reports it.
-  const isPartOf = (part: string, whole: string) =>
-    whole.startsWith(part) && part.length < whole.replace(/=+$/, "").length;
-  const part = signatures.find(
-    (text) => text.length >= MIN_PART_LENGTH && expected.some((whole) => isPartOf(text, whole)),
-  );
-  if (part === undefined) return undefined;
-  const message = `The signature is truncated to ${part.length} characters.`;
-  const fix = "Keep the whole header value; check for a column or a buffer that is too short.";
-  return [{ code: "signature_truncated", message, fix }];
 }
 
 /** Upper bound on signatures that are explained, because a hostile header may contain thousands. A rotation has three. */

@@ -64,13 +64,6 @@ const reserialize = (serialize: (value: unknown) => string) => ifJson((text) => 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !isExactNumber(value);
 
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (!isObject(value)) return value;
-  const sorted = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(sorted.map(([name, part]) => [name, sortKeys(part)]));
-}
-
 /** Orders the fields of an event as the service sends them. */
 function inSendingOrder(value: unknown): unknown {
   if (!isObject(value)) return value;
@@ -105,7 +98,6 @@ const formats: Record<string, BodyChange> = {
     escaped(compact(value), NOT_ASCII).replaceAll("/", "\\/"),
   ),
   "with <, > and & escaped": reserialize((value) => escaped(compact(value), /[<>&]/g)),
-  "with sorted keys": reserialize((value) => compact(sortKeys(value))),
   "with the fields in the order in which they were sent": reserialize((value) => compact(inSendingOrder(value))),
   "with numbers rounded to double precision": ifJson((text) => JSON.stringify(JSON.parse(text))),
 };
