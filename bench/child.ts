@@ -31,6 +31,8 @@ export async function startChild<Ready>(
 ): Promise<Child<Ready>> {
   const name = [basename(file), ...args].join(" ");
   const child = fork(file, args, {
+    // Without the program that ends this process with its parent: it would end the child at once, whose input is empty.
+    execArgv: [],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const ended = once(child, "exit");
