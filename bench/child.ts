@@ -17,9 +17,6 @@ export interface Child<Ready> {
 
 interface Options {
   args?: string[];
-  /** Added to the environment of this process. */
-  env?: Record<string, string>;
-  execArgv?: string[];
   /** Max wait for a message; 60 s unless given. */
   timeoutMs?: number;
 }
@@ -30,12 +27,12 @@ interface Options {
  */
 export async function startChild<Ready>(
   file: string,
-  { args = [], env = {}, execArgv = [], timeoutMs = 60_000 }: Options = {},
+  { args = [], timeoutMs = 60_000 }: Options = {},
 ): Promise<Child<Ready>> {
   const name = [basename(file), ...args].join(" ");
   const child = fork(file, args, {
-    execArgv,
-    env: { ...process.env, ...env },
+    // Without the program that ends this process with its parent: it would end the child at once, whose input is empty.
+    execArgv: [],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const ended = once(child, "exit");

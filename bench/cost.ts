@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { AT_ONCE } from "../functions/attempts/work.ts";
 import { asDeployed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Table, Target } from "./harness.ts";
-import { filled, limitsTable, simulationTable, WAITS_PER_ROUND } from "./limits.ts";
-import { onsetTable, onsetTargets } from "./onset.ts";
+import { filled, limitsTable, WAITS_PER_ROUND } from "./limits.ts";
 import { dollarsFor, type PriceKey, prices } from "./prices.ts";
 import texts from "./texts.json" with { type: "json" };
 import { readUnits, type Units, type Usage } from "./units.ts";
@@ -12,7 +11,7 @@ import { readUnits, type Units, type Usage } from "./units.ts";
 /*
  * Computes the cost of a million requests and of a million deliveries, in dollars: counted units times list prices.
  *
- *     node bench/cost.ts --write     writes the tables of docs/scale.md and bench/README.md, from bench/units.json
+ *     node bench/cost.ts --write     writes the tables of docs/scale.md, from bench/units.json
  */
 
 const MILLION = 1_000_000;
@@ -199,6 +198,15 @@ function retryLines({ calls: counted, sizes }: Units, config: Config): Line[] {
   ];
 }
 
+/** Memory of `credentials/verify`. */
+const VERIFY_MB = 512;
+
+/** Returns the price of a verification by another service: the reads of the authorizer and of the membership, one after the other. */
+function verificationPrice({ calls }: Units, config: Config): number {
+  const gbSeconds = (VERIFY_MB / 1024) * (billedMs(calls.keyAuthorizer, 2, 0, VERIFY_MB, config) / 1000);
+  return dollarsFor("invocation", 1) + dollarsFor("read", 2) + dollarsFor("armSecond", gbSeconds);
+}
+
 export function targetsOf(units: Units): Target[] {
   const config = asDeployed(units);
   const request = (credential: Credential) => dollars(requestLines(units, credential, config));
@@ -214,6 +222,7 @@ export function targetsOf(units: Units): Target[] {
     ["delivery, 10 webhooks per event, $ per million", delivery(TEN), 1.85],
     ["delivery to a slow webhook, ten at a time, $ per million", delivery(SLOW), 5.46],
     ["delivery, 5 % failing once, $ per million", delivery(HAPPY) + FAILING * dollars(retryLines(units, config)), 3.57],
+    ["verification without a cache, $ per million", MILLION * verificationPrice(units, config), 1],
     ["delivery, 1 webhook per event, table and index writes", writes(HAPPY), 2],
     ["delivery, 10 webhooks per event, table and index writes", writes(TEN), 1.1],
   ];
@@ -284,11 +293,8 @@ export function inMarkdown({ title, columns, rows }: Table): string {
   return [`### ${title}`, "", row(columns), `|${"---|".repeat(columns.length)}`, ...rows.map(row)].join("\n");
 }
 
-/** Returns the computed tables of each document. */
-export const documented = (units: Units): Record<string, Table[]> => ({
-  "docs/scale.md": [...tablesOf(units), limitsTable(units)],
-  "bench/README.md": [simulationTable(units), onsetTable(units)],
-});
+/** Returns the tables of docs/scale.md. */
+export const documented = (units: Units): Table[] => [...tablesOf(units), limitsTable(units)];
 
 /**
  * Replaces each table of a document by the one with the same title.
@@ -312,7 +318,7 @@ export const bench: Bench = {
   about: "cost of a million requests and deliveries, from bench/units.json",
   run: async () => ({
     tables: tablesOf(readUnits()),
-    targets: [...targetsOf(readUnits()), ...onsetTargets(readUnits())],
+    targets: targetsOf(readUnits()),
     notes: [
       `Units were counted on ${readUnits().countedOn}: npm run cost. Time is assumed. Not measured on AWS.`,
       `Prices without a verified source: ${unverified.join(", ")}.`,
@@ -321,8 +327,6 @@ export const bench: Bench = {
 };
 
 if (import.meta.main && process.argv.includes("--write")) {
-  for (const [path, tables] of Object.entries(documented(readUnits()))) {
-    const file = join(import.meta.dirname, "..", path);
-    writeFileSync(file, withTables(readFileSync(file, "utf8"), tables));
-  }
+  const file = join(import.meta.dirname, "../docs/scale.md");
+  writeFileSync(file, withTables(readFileSync(file, "utf8"), documented(readUnits())));
 }

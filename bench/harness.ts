@@ -23,14 +23,14 @@ export interface Table {
 export interface Result {
   tables: Table[];
   targets: Target[];
-  /** Notes for the reader: what was simulated and what was not measured. */
+  /** Notes for the reader, such as what was not measured. */
   notes?: string[];
 }
 
 export interface Bench {
   name: string;
   about: string;
-  /** @throws Error for a wrong result, a missed byte budget or a ledger that does not balance; never for a slow run */
+  /** @throws Error for a wrong result or a ledger that does not balance; never for a slow run */
   run(): Promise<Result>;
 }
 
@@ -41,90 +41,27 @@ export const tableOf = (title: string, rows: Record<string, string | number>[]):
   rows: rows.map((row) => Object.values(row)),
 });
 
-/** How long variants run in turns. */
-export interface Rounds {
-  /** No round begins after this many milliseconds. */
-  forMs: number;
-  /** The least number of rounds, whatever they take; three unless given. */
-  min?: number;
-}
-
+/** A median needs at least three samples, whatever they take. */
 const MIN_ROUNDS = 3;
 
 /**
  * Runs variants in turns until the time is over, so that a slow machine runs fewer rounds and does not take longer. The order
  * rotates by one from round to round, so that other load on the machine affects all variants and no variant is always the first.
+ * @param forMs no round begins after this many milliseconds
  * @returns one sample per variant and round
- * @throws RangeError for fewer than three rounds
  */
 export async function interleave<V extends string>(
   variants: Record<V, () => Promise<number>>,
-  { forMs, min = MIN_ROUNDS }: Rounds,
+  { forMs }: { forMs: number },
 ): Promise<Record<V, number[]>> {
-  if (min < MIN_ROUNDS) throw new RangeError(`${min} rounds are too few for a median. Use three or more.`);
   const names = Object.keys(variants) as V[];
   const samples = Object.fromEntries(names.map((name): [V, number[]] => [name, []])) as Record<V, number[]>;
   const endsAt = performance.now() + forMs;
-  for (let round = 0; round < min || performance.now() < endsAt; round++) {
+  for (let round = 0; round < MIN_ROUNDS || performance.now() < endsAt; round++) {
     const first = round % names.length;
     for (const name of [...names.slice(first), ...names.slice(0, first)]) samples[name].push(await variants[name]());
   }
   return samples;
-}
-
-/**
- * Returns a variant for `interleave` that repeats a call for about `sampleMs` and returns the CPU time per call in milliseconds,
- * including other threads of this process (garbage collection, compilation). The first sample also warms up.
- */
-export function cpuPerCall(call: () => unknown, sampleMs: number): () => Promise<number> {
-  let batch = 0;
-  const run = async (calls: number): Promise<number> => {
-    const before = process.cpuUsage();
-    for (let count = 0; count < calls; count++) {
-      const pending = call();
-      if (pending instanceof Promise) await pending;
-    }
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1000;
-  };
-  return async () => {
-    if (batch === 0) {
-      const endsAt = performance.now() + sampleMs;
-      while (performance.now() < endsAt) {
-        await run(1);
-        batch += 1;
-      }
-    }
-    return (await run(batch)) / batch;
-  };
-}
-
-/**
- * Compares the CPU time of calls with that of the call `to`, in turns.
- * @returns a table of all calls, and the median of the ratios of each to `to`
- */
-export async function compareCpu<V extends string>(
-  title: string,
-  calls: Record<V, () => unknown>,
-  to: NoInfer<V>,
-  rounds: Rounds,
-  sampleMs: number,
-): Promise<{ table: Table; ratios: Record<V, number> }> {
-  const names = Object.keys(calls) as V[];
-  const each = <Value>(of: (name: V) => Value) =>
-    Object.fromEntries(names.map((name) => [name, of(name)])) as Record<V, Value>;
-  const samples = await interleave(
-    each((name) => cpuPerCall(calls[name], sampleMs)),
-    rounds,
-  );
-  const ratiosOf = each((name) => ratios(samples[name], samples[to]));
-  const rows = names.map((variant) => ({
-    variant,
-    "CPU µs": spread(samples[variant].map((ms) => ms * 1000)),
-    [`/ ${to}`]: spread(ratiosOf[variant]),
-  }));
-  const full = `${title}: CPU per call; median (range) of ${samples[to].length} samples of ${figure(sampleMs)} ms`;
-  return { table: tableOf(full, rows), ratios: each((name) => median(ratiosOf[name])) };
 }
 
 /** Returns the middle value, or the mean of the two middle values. */

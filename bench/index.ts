@@ -15,16 +15,16 @@ const { limitSeconds } = texts;
 
 export type BenchName = keyof typeof limitSeconds;
 const names = Object.keys(limitSeconds) as BenchName[];
-/** They take minutes, or install packages, and run only when they are named. */
-const namedOnly: readonly BenchName[] = ["kills", "cutover", "clone"];
+/** It takes minutes, and runs only when it is named. */
+const namedOnly: readonly BenchName[] = ["kills"];
 
 const usage = `Usage: npm run bench [-- <name>...]
 
 Runs all benchmarks, or the named ones: ${names.join(", ")}.
-These run only when they are named: ${namedOnly.join(", ")}.
+Runs only when it is named: ${namedOnly.join(", ")}.
 Each prints its tables and targets and saves its figures in .local/bench/<name>.json.
-A missed target is reported and does not fail the run. Wrong results, bundles over budget and
-ledgers that do not balance fail it. npm run promises runs those behind docs/promises.md.`;
+A missed target is reported and does not fail the run. Wrong results and ledgers that do not
+balance fail it. npm run promises runs those behind docs/promises.md.`;
 
 const root = join(import.meta.dirname, "..");
 const resultsFolder = join(root, ".local", "bench");

@@ -3,9 +3,7 @@ import { type Bench, figure, type Result, type Table, type Target, tableOf } fro
 import { withNewProject } from "./local-service.ts";
 import type { Case, Plan } from "./neighbours.ts";
 import * as neighbours from "./neighbours.ts";
-import { simulate } from "./simulation.ts";
 import { IN_TIME_MS, type Measured, offer, startTraffic, type Traffic, type Turn } from "./traffic.ts";
-import { readUnits } from "./units.ts";
 
 /*
  * Measures how much a project disturbs another one: the latency from an event to its healthy receiver while receivers of the other
@@ -34,25 +32,20 @@ export interface Run {
   /** The first seconds of the disturbance. */
   onset: Measured;
   disturbed: Measured;
-  /** The load of the other project: in words, the requests at its receivers, and the duration. */
+  /** The load of the other project, in words. */
   what: string;
-  otherRequests: number;
-  seconds: number;
 }
 
-/** @param chosen names of cases; absent means all */
-export function measureIsolation(plan: Plan, chosen = Object.keys(neighbours.cases)): Promise<Result> {
+export function measureIsolation(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
     const alone = await startTraffic(start, settings);
     await warmUp(alone, plan);
     const runs: Run[] = [];
-    for (const [name, prepare] of Object.entries(neighbours.cases)) {
-      if (chosen.includes(name)) runs.push(await runCase(name, prepare, alone, plan));
-    }
-    const hanging = runs.filter(({ name }) => name === neighbours.HANGING_CASE).map((run) => reproduced(run, plan));
+    for (const [name, prepare] of Object.entries(neighbours.cases))
+      runs.push(await runCase(name, prepare, alone, plan));
     return {
-      tables: [tableOfRuns(runs), ...hanging.map(({ table }) => table)],
-      targets: [...runs.flatMap(targetsOf), ...hanging.flatMap(({ targets }) => targets)],
+      tables: [tableOfRuns(runs)],
+      targets: runs.flatMap(targetsOf),
       notes: [
         `Two services, one of them without the other project, get ${plan.perSecond} events per second in ${plan.turns} turns of ${plan.turnSeconds} s each.`,
         `Batches of ${BATCH_SIZE} deliveries. Both services share this machine, so CPU time that the other project takes slows both.`,
@@ -87,7 +80,6 @@ function runCase(name: string, prepare: Case, alone: Traffic, plan: Plan): Promi
     await warmUp(traffic, plan);
     const other = await withNewProject(traffic.service);
     const disturbance = await prepare({ plan, other, traffic, dns });
-    const beganAt = performance.now();
     disturbance.begin();
     const { perSecond, onsetSeconds } = plan;
     const first = await offer(traffic.publish, { perSecond, seconds: onsetSeconds });
@@ -102,9 +94,7 @@ function runCase(name: string, prepare: Case, alone: Traffic, plan: Plan): Promi
     const disturbed = await traffic.journal.arrivalsOf(turns.get(traffic) ?? [], plan.maxWaitMs);
     const undisturbed = await alone.journal.arrivalsOf(turns.get(alone) ?? [], MAX_WAIT_ALONE_MS);
     mustArrive(undisturbed);
-    const seconds = (performance.now() - beganAt) / 1000;
-    const otherRequests = traffic.journal.others;
-    return { name, alone: undisturbed, onset, disturbed, what: await disturbance.end(), otherRequests, seconds };
+    return { name, alone: undisturbed, onset, disturbed, what: await disturbance.end() };
   }).catch((error: unknown) => {
     throw new Error(`${name}: ${(error as Error).message}`, { cause: error });
   });
@@ -144,38 +134,3 @@ export const targetsOf = (run: Run): Target[] => [
   { name: `p99 at first / alone: ${run.name}`, value: onsetRatio(run), bound: ONSET_BOUND },
   { name: `throughput / alone: ${run.name}`, value: throughputRatio(run), bound: THROUGHPUT_BOUND, atLeast: true },
 ];
-
-/** Batches that a local run works on at once: 200 deliveries in flight (bin/local/event-sources.ts), most of them alone. */
-const LOCAL_BATCHES = 200;
-const SIMULATION_ERROR = 0.25;
-
-/** Simulates the case with hanging receivers in the lanes of a local run, and compares the result with what was measured. */
-export function reproduced(run: Run, { perSecond }: Plan): { table: Table; targets: Target[] } {
-  const { send1, send10 } = readUnits().calls;
-  const overheadMs = (messages: number) => send1.cpuMs + ((send10.cpuMs - send1.cpuMs) * (messages - 1)) / 9;
-  const lane = { concurrency: LOCAL_BATCHES, batchSize: BATCH_SIZE, overheadMs };
-  const { p99Ms, slowRequests } = simulate({
-    ...{ seed: 1, seconds: run.seconds, perSecond: perSecond / (1 - neighbours.HANGING_SHARE), receiverMs: 1 },
-    ...{
-      slowShare: neighbours.HANGING_SHARE,
-      slowWebhooks: neighbours.HANGING_WEBHOOKS,
-      slowMs: Number.POSITIVE_INFINITY,
-    },
-    ...{ normal: lane, slow: lane },
-  });
-  const simulatedP99 = run.alone.p99Ms + p99Ms;
-  return {
-    table: tableOf(`simulation.ts compared with: ${run.name}`, [
-      { "": "requests to receivers that hang", measured: run.otherRequests, simulated: slowRequests },
-      { "": "p99 of the healthy project, ms", measured: run.disturbed.p99Ms, simulated: simulatedP99 },
-    ]),
-    targets: [
-      {
-        name: "simulation: error of the requests to receivers that hang",
-        value: Math.abs(slowRequests / run.otherRequests - 1),
-        bound: SIMULATION_ERROR,
-      },
-      { name: "simulation: p99 measured / simulated", value: run.disturbed.p99Ms / simulatedP99, bound: P99_BOUND },
-    ],
-  };
-}

@@ -40,7 +40,7 @@ export const bench: Bench = {
 };
 
 /** The same ports at every start, so that publishing goes on after a restart. */
-export async function freePorts(): Promise<{ PORT: string; SQS_PORT: string }> {
+async function freePorts(): Promise<{ PORT: string; SQS_PORT: string }> {
   const probes = [net.createServer().listen(0, "127.0.0.1"), net.createServer().listen(0, "127.0.0.1")];
   await Promise.all(probes.map((probe) => once(probe, "listening")));
   const [api, queues] = probes.map((probe) => String((probe.address() as net.AddressInfo).port));
@@ -102,7 +102,7 @@ async function publish({ events, publishPauseMs }: Plan, service: Service, isOve
 const MAX_REFUSED_MS = 60_000;
 
 /** Calls until the service responds. @throws the last error when it does not for a minute */
-export async function untilAccepted<Sent>(send: () => Promise<Sent>): Promise<Sent> {
+async function untilAccepted<Sent>(send: () => Promise<Sent>): Promise<Sent> {
   const endsAt = Date.now() + MAX_REFUSED_MS;
   for (;;) {
     try {

@@ -6,7 +6,6 @@ import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";
 import type { Table } from "./harness.ts";
-import { type LaneOptions, type Outcome, simulate } from "./simulation.ts";
 import texts from "./texts.json" with { type: "json" };
 import { DRAINED, failedAttempts, SWEPT, type Units, type Usage } from "./units.ts";
 
@@ -35,11 +34,8 @@ const PARTITIONS_OF_A_ROW = 3;
 const FAILING = 0.05;
 
 type LimitKey = keyof typeof texts.limits;
-/** Limits that hold for all customers together, whatever their receivers do. */
-const SHARED: readonly LimitKey[] = ["newTables", "fanOuts", "tables", "lambdas"];
 
 export interface Limit {
-  key: LimitKey;
   name: string;
   /** Deliveries per second up to the limit, with one webhook per event. */
   maxPerSecond: number;
@@ -57,14 +53,14 @@ const workerFor = (file: WorkerRow["file"]): WorkerRow => {
   return row;
 };
 
-export function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency: number } {
+function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency: number } {
   const { trigger } = workerFor(file);
   if (trigger.kind !== "queue") throw new Error(`${file} is not triggered by a queue`);
   return trigger;
 }
 
 /** Returns the milliseconds of a warm call of a function. */
-export function callMs(units: Units, given: Assumptions) {
+function callMs(units: Units, given: Assumptions) {
   const { memoryMb } = asDeployed(units);
   return (file: string, usage: Usage, waits = usage.waits, receiverMs = 0) =>
     billedMs(usage, waits, receiverMs, memoryMb(file), { ...given, coldShare: 0 });
@@ -132,121 +128,13 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   return (Object.keys(perSecond) as LimitKey[])
     .map((key) => {
       const [name = "", raise = ""] = texts.limits[key];
-      return { key, name: filled(name, values), raise: filled(raise, values), maxPerSecond: perSecond[key] };
+      return { name: filled(name, values), raise: filled(raise, values), maxPerSecond: perSecond[key] };
     })
     .sort((a, b) => a.maxPerSecond - b.maxPerSecond);
 }
 
-/** Response time of the slow receivers of the simulation: they respond just before the deadline, so no circuit opens. */
-const SLOW_MS = 14_000;
-/** Webhooks of the simulation; the slow ones are their share of them. */
-const WEBHOOKS = 1_000;
-/**
- * A mapping begins with five concurrent batches and adds 300 per minute.
- * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
- */
-export const RAMP = { from: 5, perSecond: 5 };
-
-/**
- * Simulates the lanes of a stage for a minute. More than a thousand deliveries a second are simulated at a tenth of their size:
- * a tenth of the deliveries, of the slow webhooks and of the senders.
- * @param concurrency of both lanes; absent means those of the rows, which AWS reaches step by step
- */
-function simulateStage(
-  units: Units,
-  perSecond: number,
-  slowShare: number,
-  concurrency?: Record<Lane, number>,
-): Outcome {
-  const msOf = callMs(units, assumed);
-  const { send1, send10, work1 } = units.calls;
-  /** The time of a call with one message, and with ten. A message of the slow lane calls for one visit. */
-  const overheads = {
-    normal: [msOf(senderOf.normal, send1), msOf(senderOf.normal, send10, send1.waits)],
-    slow: [msOf(senderOf.slow, work1), msOf(senderOf.slow, { ...work1, cpuMs: 10 * work1.cpuMs })],
-  };
-  const scale = perSecond > 1_000 ? 10 : 1;
-  const laneOf = (lane: Lane): LaneOptions => {
-    const { batchSize, maxConcurrency } = mappingOf(senderOf[lane]);
-    const [one = 0, ten = 0] = overheads[lane];
-    return {
-      ...(concurrency ? {} : { ramp: { from: RAMP.from / scale, perSecond: RAMP.perSecond / scale } }),
-      concurrency: Math.ceil((concurrency?.[lane] ?? maxConcurrency) / scale),
-      batchSize,
-      overheadMs: (messages) => one + ((ten - one) * (messages - 1)) / 9,
-    };
-  };
-  const { waiting, busy, ...outcome } = simulate({
-    ...{ seed: 1, seconds: 60, perSecond: perSecond / scale, receiverMs: assumed.receiverMs },
-    ...{ slowShare, slowWebhooks: Math.max(1, (slowShare * WEBHOOKS) / scale), slowMs: SLOW_MS },
-    normal: laneOf("normal"),
-    slow: laneOf("slow"),
-  });
-  const grown = ({ normal, slow }: Record<Lane, number>) => ({ normal: normal * scale, slow: slow * scale });
-  return { ...outcome, waiting: grown(waiting), busy: grown(busy) };
-}
-
-type Lane = keyof Outcome["busy"];
-const senderOf = { normal: "attempts/send", slow: "attempts/send-slow" } as const satisfies Record<Lane, string>;
-/** A visit begins requests for 15 s, and the last one takes 15 s. */
-const VISIT_SECONDS = 30;
-const SLOW_SHARES = [0, 0.01, 0.05];
-/** A fifth more than what the deliveries need at an even pace. */
-const HEADROOM = 1.2;
-
-/** Returns which limit comes first at each rate, from the simulation of the lanes and from the limits that all customers share. */
-export function simulationTable(units: Units): Table {
-  const sendMs = sendersMs(units, assumed);
-  const [normal, slow] = [mappingOf(senderOf.normal).maxConcurrency, mappingOf(senderOf.slow).maxConcurrency];
-  const configured = { normal, slow };
-  const rowOf = (rate: number, share: number, raised?: typeof configured): string[] => {
-    const { waiting, busy, p99Ms } = simulateStage(units, rate, share, raised);
-    const of = raised ?? configured;
-    const busyOf = (lane: Lane) => `${Math.min(busy[lane], of[lane])} of ${of[lane]}`;
-    // A second of deliveries that wait at the end: the lane does not keep up. Lines wait for the longest visit.
-    const isOver = {
-      normal: waiting.normal > rate * (1 - share),
-      slow: waiting.slow > Math.max(10, VISIT_SECONDS * rate * share),
-    };
-    const shared = limitsOf(units).filter(({ key, maxPerSecond }) => SHARED.includes(key) && maxPerSecond < rate);
-    const reached = [
-      ...(isOver.slow ? ["lines"] : []),
-      ...(isOver.normal ? ["senders"] : []),
-      ...shared.map(({ name }) => name.replace(/, .*/, "")),
-    ];
-    return [
-      `${inText(rate)}${raised ? ", raised" : ""}`,
-      `${share * 100} %`,
-      busyOf("normal"),
-      busyOf("slow"),
-      `${inText(waiting.normal)}, ${inText(waiting.slow)}`,
-      `${rounded(p99Ms / 1000)} s`,
-      reached.join("; ") || "none",
-    ];
-  };
-  const neededFor = (rate: number, share: number) => ({
-    normal: Math.max(configured.normal, Math.ceil((HEADROOM * rate * sendMs.normal(assumed.receiverMs)) / 10_000)),
-    // The webhooks of the simulation need a tenth as many senders, whatever the rate: each has one worker.
-    slow: Math.max(
-      configured.slow,
-      Math.ceil((HEADROOM * rate * share * sendMs.visit(SLOW_MS, 10)) / (10 * DRAINED * 1_000)),
-    ),
-  });
-  const top = RATES.at(-1) ?? 0;
-  return {
-    title: "Simulated lanes with slow receivers",
-    columns: texts.simulated,
-    rows: [
-      ...RATES.flatMap((rate) => SLOW_SHARES.map((share) => rowOf(rate, share))),
-      ...SLOW_SHARES.map((share) => rowOf(top, share, neededFor(top, share))),
-    ],
-  };
-}
-
-const rounded = (value: number): number => Number(value.toPrecision(2));
-
 /** Formats a number with two significant digits. */
-const inText = (value: number): string => rounded(value).toLocaleString("en");
+const inText = (value: number): string => Number(value.toPrecision(2)).toLocaleString("en");
 
 const share = (rate: number, maxPerSecond: number): string => {
   const percent = (100 * rate) / maxPerSecond;

@@ -31,19 +31,14 @@ export const removeDataDir = (path: string): void => rmSync(path, { recursive: t
 /**
  * Starts the program of `npm start` as a process. The process ends with this one, and `end` kills it.
  * @param dataDir data directory, which is kept; undefined = an empty one, which is deleted at the end
- * @param checkout the folder of the program; absent means this one
  * @throws Error when it exits before it is ready
  */
-export async function startService(
-  settings: Record<string, string> = {},
-  dataDir?: string,
-  checkout = root,
-): Promise<Service> {
+export async function startService(settings: Record<string, string> = {}, dataDir?: string): Promise<Service> {
   const DATA_DIR = dataDir ?? newDataDir();
   const removeOwn = () => dataDir === undefined && removeDataDir(DATA_DIR);
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
-    cwd: checkout,
+    cwd: root,
     env: { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -1,44 +1,36 @@
-import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { figure, isMet, type Target } from "./harness.ts";
 import { type BenchName, inLine, runBench } from "./index.ts";
 
-const usage = `Usage: npm run promises [-- [--write] [--suite] <name>...]
+const usage = `Usage: npm run promises [-- [--write] <name>...]
 
-Measures the promises of docs/promises.md, or the named ones, in about half an hour on two cores.
+Measures the promises of docs/promises.md, or the named ones, in about a quarter of an hour on two cores.
 Prints a line for each: promise <name> <value> <bound> ok|MISS
   --write   writes the figures into docs/promises.md
-  --suite   also runs the test suite and measures its CPU time, which takes another six minutes
 
 Exits with 1 after a wrong answer, such as an event that was lost, and never because the machine is slow.`;
 
 /** A promise of docs/promises.md and the target of a benchmark behind it. They are measured in this order. */
 export interface Promised {
   name: string;
-  bench: BenchName | "suite";
+  bench: BenchName;
   target: string;
 }
 
 const neighbours = {
-  "slow-receivers": "5 % to receivers that take 14 s",
   "hanging-receivers": "10 % to receivers that hang",
   "unresolved-names": "5 names that never resolve",
   "dead-webhook": "dead webhook with a backlog",
-  "test-flood": "floods of tests to receivers that hang",
   "key-flood": "one key sends 50 requests a second",
   "nearly-slow": "20 webhooks that take 1.9 s",
-  "many-hang": "200 projects whose receivers hang",
   burst: "5,000 events at once",
-  alternating: "receivers that take 10 ms and 3 s in turns",
-  "no-tls": "receivers without TLS, or one byte a second",
 };
 
 export const promises: readonly Promised[] = [
   { name: "nothing-lost", bench: "kills", target: "events lost" },
   { name: "repeats-per-kill", bench: "kills", target: "requests repeated per kill" },
-  { name: "import-cutover", bench: "cutover", target: "lost, sent in shadow mode, or rejected" },
   { name: "request-price", bench: "cost", target: "request with a key, $ per million" },
   { name: "delivery-price", bench: "cost", target: "delivery, 1 webhook per event, $ per million" },
   { name: "delivery-price-of-ten", bench: "cost", target: "delivery, 10 webhooks per event, $ per million" },
@@ -48,11 +40,7 @@ export const promises: readonly Promised[] = [
   { name: "expired-key", bench: "revocation", target: "accepted after: expired" },
   { name: "revoked-everywhere", bench: "revoked-everywhere", target: "used too long after a revocation" },
   { name: "verification-from-cache", bench: "revoked-everywhere", target: "verification from the cache, p50" },
-  {
-    name: "verification-price",
-    bench: "revoked-everywhere",
-    target: "verification without a cache, $ per million",
-  },
+  { name: "verification-price", bench: "cost", target: "verification without a cache, $ per million" },
   { name: "one-request-per-event", bench: "duplicates", target: "requests for a repeated event" },
   { name: "first-attempt-p50", bench: "pipe", target: "p50 / in memory at 50 a second" },
   { name: "first-attempt-p99", bench: "pipe", target: "p99 / in memory at 50 a second" },
@@ -61,42 +49,12 @@ export const promises: readonly Promised[] = [
     { name: `${name}-onset`, bench: "isolation", target: `p99 at first / alone: ${title}` },
     { name: `${name}-throughput`, bench: "isolation", target: `throughput / alone: ${title}` },
   ]),
-  {
-    name: "simulated-onset",
-    bench: "cost",
-    target: "simulated p99 at first / alone, from 5 batches, 5 a second more",
-  },
-  { name: "simulated-later", bench: "cost", target: "simulated p99 later / alone, from 5 batches, 5 a second more" },
-  { name: "simulated-onset-with-pollers", bench: "cost", target: "simulated p99 at first / alone, 2 event pollers" },
-  { name: "simulated-later-with-pollers", bench: "cost", target: "simulated p99 later / alone, 2 event pollers" },
-  { name: "filter-cost", bench: "filter", target: "CPU µs per decision of a filter" },
-  { name: "fresh-clone", bench: "clone", target: "seconds to the first verified delivery" },
-  { name: "suite-cpu", bench: "suite", target: "CPU-seconds of the test suite" },
 ];
 
 const root = join(import.meta.dirname, "..");
 const documentFile = join(root, "docs/promises.md");
-/** A promise that is not measured by then is reported as not measured. The suite has a limit of its own. */
+/** A promise that is not measured by then is reported as not measured. */
 const MAX_ALL_MS = 1_900_000;
-const MAX_SUITE_MS = 1_200_000;
-const MAX_SUITE_CPU_SECONDS = 900;
-
-/** Runs the test suite and returns its CPU time; `wrong` when a test fails, `late` when the suite was stopped. */
-function measureSuite(): Target[] | "wrong" | "late" {
-  // `times` prints the CPU time of the shell, and then that of its children, as minutes and seconds.
-  const script = "npm run --silent jest >&2; code=$?; LC_ALL=C; times; exit $code";
-  const { stdout, status } = spawnSync("bash", ["-c", script], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "inherit"],
-    encoding: "utf8",
-    timeout: MAX_SUITE_MS,
-  });
-  if (status !== 0) return status === null ? "late" : "wrong";
-  const children = stdout.trim().split("\n").at(-1) ?? "";
-  const times = [...children.matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => 60 * Number(m) + Number(s));
-  const value = Math.round(times.reduce((sum, seconds) => sum + seconds, 0));
-  return [{ name: "CPU-seconds of the test suite", value, bound: MAX_SUITE_CPU_SECONDS, unit: "s" }];
-}
 
 /** A measured promise; its target has the name of the promise. */
 export type Figures = ReadonlyMap<string, Target>;
@@ -108,7 +66,7 @@ async function measure(chosen: readonly Promised[]): Promise<{ figures: Figures;
   const endsAt = performance.now() + MAX_ALL_MS;
   for (const bench of new Set(chosen.map(({ bench }) => bench))) {
     const leftMs = Math.max(1, endsAt - performance.now());
-    const outcome = bench === "suite" ? measureSuite() : await runBench(bench, leftMs);
+    const outcome = await runBench(bench, leftMs);
     if (outcome === "wrong") wrong.push(bench);
     for (const { name, target } of chosen.filter((promised) => promised.bench === bench)) {
       const measured = typeof outcome === "string" ? undefined : outcome.find((each) => each.name === target);
@@ -152,7 +110,6 @@ export function withFigures(document: string, figures: Figures, day: string): st
 if (import.meta.main) {
   const options = {
     write: { type: "boolean" },
-    suite: { type: "boolean" },
     help: { type: "boolean", short: "h" },
   } as const;
   const { values, positionals: names } = parseArgs({ options, allowPositionals: true });
@@ -163,9 +120,8 @@ if (import.meta.main) {
     console.error(`Unknown: ${unknown.join(", ")}. Choose from: ${promises.map(({ name }) => name).join(", ")}.`);
     process.exitCode = 1;
   } else {
-    const isChosen = ({ name, bench }: Promised) =>
-      names.length > 0 ? names.includes(name) : bench !== "suite" || values.suite;
-    const { figures, wrong } = await measure(promises.filter(isChosen));
+    const chosen = names.length > 0 ? promises.filter(({ name }) => names.includes(name)) : promises;
+    const { figures, wrong } = await measure(chosen);
     for (const target of figures.values()) console.log(inLine("promise", target));
     const day = new Date().toISOString().slice(0, 10);
     if (values.write) writeFileSync(documentFile, withFigures(readFileSync(documentFile, "utf8"), figures, day));

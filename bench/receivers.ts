@@ -6,8 +6,6 @@ export interface Arrival {
   /** When the headers of the request had arrived, in milliseconds since 1970. */
   at: number;
   path: string;
-  /** The `webhook-id` header. */
-  id: string;
   /** The deployment id in the body. */
   event: string;
 }

@@ -1,25 +1,22 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { asDeployed, billedMs } from "./billed-time.ts";
-import { startChild, withStarted } from "./child.ts";
-import { type Bench, type Result, tableOf } from "./harness.ts";
+import { Verifier } from "../packages/verifier/src/index.ts";
+import { withStarted } from "./child.ts";
+import { type Bench, percentile, type Result, tableOf } from "./harness.ts";
 import { callApi, type Service, startService } from "./local-service.ts";
-import { dollarsFor } from "./prices.ts";
-import { readUnits } from "./units.ts";
-import type { Credential, Message, Report, Use } from "./verifier-process.ts";
 
 /*
- * Three processes verify credentials with caches of their own, while credentials are revoked in all ways, first with the feed of
- * revocations and then without. Counts the revocations after which a process used the old result for too long.
+ * Three callers verify credentials all the time, each with a cache of its own, while credentials are revoked in all ways, first
+ * with the feed of revocations and then without. Counts the revocations after which a caller used the old result for too long.
  */
 
 /** The functions by their names in a local run. */
-export const functions = { verifyFunction: "credentials-verify", revocationsFunction: "credentials-revocations" };
+const functions = { verifyFunction: "credentials-verify", revocationsFunction: "credentials-revocations" };
 
 const full = {
-  processes: 3,
+  callers: 3,
   /** The bound: `maxStaleSeconds` of the verifiers. */
   staleSeconds: 5,
   /** Credentials that are revoked in each way, with the feed and again without. */
@@ -35,13 +32,75 @@ export type Plan = typeof full;
 
 export const bench: Bench = {
   name: "revoked-everywhere",
-  about: "credentials in the caches of three processes after they were revoked",
+  about: "credentials in the caches of three callers after they were revoked",
   run: () => measureRevokedEverywhere(full),
 };
 
-interface Owned extends Credential {
+/** The use of a result. Times are those of `Date.now()`. */
+export interface Use {
+  id: string;
+  /** When the call began that returned the result. */
+  askedAt: number;
+  /** When the last verification began that accepted the credential with this result. */
+  lastAt: number;
+}
+
+/** A service of the platform that verifies credentials, with a cache of its own. */
+interface Caller {
+  /** Calls to these functions fail. */
+  cut: Set<string>;
+  uses: Map<string, Use>;
+  /** Times of the verifications that the cache answered, in microseconds. */
+  hits: number[];
+  verify(owned: Owned): Promise<void>;
+}
+
+function callerOf(lambda: LambdaClient, maxStaleSeconds: number): Caller {
+  const cut = new Set<string>();
+  const uses = new Map<string, Use>();
+  const hits: number[] = [];
+  const askedAt = new Map<string, number>();
+  const verifier = new Verifier({
+    ...functions,
+    maxStaleSeconds,
+    async invoke(FunctionName, Payload, abortSignal) {
+      if (cut.has(FunctionName)) throw new Error("The connection is cut.");
+      const begunAt = Date.now();
+      const response = await lambda.send(new InvokeCommand({ FunctionName, Payload }), { abortSignal });
+      if (FunctionName === functions.verifyFunction) askedAt.set(JSON.parse(Payload).credentials[0].token, begunAt);
+      return response;
+    },
+  });
+  const verify = async ({ id, token, projectId }: Owned): Promise<void> => {
+    const asked = askedAt.get(token);
+    const [begunAt, begun] = [Date.now(), performance.now()];
+    const result = await verifier.verify(token, { projectId }).catch(() => undefined);
+    const micros = (performance.now() - begun) * 1000;
+    if (!result?.valid) return;
+    const answered = askedAt.get(token) ?? Number.NaN;
+    if (answered === asked) hits.push(micros);
+    uses.set(`${id} ${answered}`, { id, askedAt: answered, lastAt: begunAt });
+  };
+  return { cut, uses, hits, verify };
+}
+
+/** Verifications between two pauses, so that all callers and the service share the CPU. */
+const BURST = 20;
+const PAUSE_MS = 5;
+
+async function verifyUntil(signal: AbortSignal, { verify }: Caller, credentials: Owned[]): Promise<void> {
+  for (let count = 1; !signal.aborted; count++) {
+    const credential = credentials[Math.floor(Math.random() * credentials.length)];
+    if (credential) await verify(credential);
+    if (count % BURST === 0) await sleep(PAUSE_MS);
+  }
+}
+
+interface Owned {
+  id: string;
+  token: string;
+  projectId: string;
   userId: string;
-  keyId: string;
   /** A service whose token is the JWT of the owner. */
   owner: Service;
 }
@@ -67,8 +126,8 @@ async function invoke({ baseUrl }: Service, name: string, payload: object): Prom
 type Revoke = (owned: Owned) => Promise<unknown>;
 const stillValid = ["other role", "suspended"];
 const kinds: Record<string, Revoke> = {
-  deleted: ({ owner, keyId }) => callApi(owner, `/v1/api-keys/${keyId}`, undefined, "DELETE"),
-  rolled: ({ owner, keyId }) => callApi(owner, `/v1/api-keys/${keyId}/roll`, { overlap_seconds: 0 }),
+  deleted: ({ owner, id }) => callApi(owner, `/v1/api-keys/${id}`, undefined, "DELETE"),
+  rolled: ({ owner, id }) => callApi(owner, `/v1/api-keys/${id}/roll`, { overlap_seconds: 0 }),
   leaked: ({ owner, token }) => callApi(owner, "/v1/credentials/revoke", { credentials: [token] }),
   "member removed": ({ owner, userId: user_id, projectId: project_id }) =>
     invoke(owner, "projects-remove-member", { user_id, project_id }),
@@ -84,7 +143,7 @@ async function createCredential(service: Service, secret: string, expiresAt?: st
   const body = { name: "bench", ...(expiresAt && { expires_at: expiresAt }) };
   const created = await callApi(owner, "/v1/api-keys", body);
   const { data } = (await created.json()) as { data: { id: string; key: string } };
-  return { id: data.id, keyId: data.id, token: data.key, projectId, userId, owner };
+  return { id: data.id, token: data.key, projectId, userId, owner };
 }
 
 /** Revokes credentials in a random order, spread over a time. */
@@ -111,12 +170,10 @@ export function measureRevokedEverywhere(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
     const secret = randomBytes(32).toString("hex");
     const service = await start(startService({ JWT_SECRET: secret }));
-    const program = join(import.meta.dirname, "verifier-process.ts");
-    const args = [service.baseUrl, String(plan.staleSeconds)];
-    const processes = await Promise.all(
-      Array.from({ length: plan.processes }, () => start(startChild<true>(program, { args }))),
-    );
-    const toAll = <Reply>(message: Message) => Promise.all(processes.map((each) => each.request<Reply>(message)));
+    const credentials = { accessKeyId: "local", secretAccessKey: "local" };
+    const lambda = new LambdaClient({ endpoint: service.baseUrl, region: "local", credentials });
+    const callers = Array.from({ length: plan.callers }, () => callerOf(lambda, plan.staleSeconds));
+    const cutAll = (name: string) => callers.forEach(({ cut }) => void cut.add(name));
 
     const ofKinds = async () => {
       const names = Object.keys(kinds).flatMap((kind) => Array<string>(plan.ofEachKind).fill(kind));
@@ -131,19 +188,23 @@ export function measureRevokedEverywhere(plan: Plan): Promise<Result> {
       Array.from({ length: plan.expiring }, () => createCredential(service, secret, expiresAt)),
     );
     const all = [...withFeed, ...withoutFeed].map(({ credential }) => credential);
-    const use = [...expiring, ...all, ...unchanged].map(({ id, token, projectId }) => ({ id, token, projectId }));
-    await toAll<true>({ use });
+    const used = [...expiring, ...all, ...unchanged];
+    // Twice: the first result may not be cached, because the first read of the feed ended during its call.
+    for (const caller of callers) for (const credential of [...used, ...used]) await caller.verify(credential);
+    const stopping = new AbortController();
+    const verifying = Promise.all(callers.map((caller) => verifyUntil(stopping.signal, caller, used)));
 
     const staleMs = plan.staleSeconds * 1000;
     const followed = await revokeAll(withFeed, plan.changeForMs);
     await sleep(2 * staleMs);
-    const reports = await toAll<Report>("report");
-    await toAll<true>({ cut: [functions.revocationsFunction] });
+    cutAll(functions.revocationsFunction);
     const cut = await revokeAll(withoutFeed, plan.changeForMs);
     await sleep(2 * staleMs);
-    await toAll<true>({ cut: [functions.verifyFunction] });
+    cutAll(functions.verifyFunction);
     const cutAt = Date.now();
     await sleep(staleMs);
+    stopping.abort();
+    await verifying;
 
     const expired = expiring.map(({ id }): Change => {
       // No use of it is allowed from its time on.
@@ -154,68 +215,30 @@ export function measureRevokedEverywhere(plan: Plan): Promise<Result> {
       ({ id }): Change => ({ kind: "unreachable", id, begunAt: cutAt, endedAt: cutAt - staleMs, isStillValid: false }),
     );
     const changes = [...followed, ...expired, ...cut, ...unreachable];
-    return resultOf(changes, reports, await toAll<Report>("report"), staleMs);
+    return resultOf(changes, callers, staleMs);
   });
 }
 
-/**
- * @param followed reports at the end of the part with the feed
- * @param ended reports at the end
- * @throws Error when a process used a result for too long, or had no result of a credential
- */
-export function resultOf(changes: Change[], followed: Report[], ended: Report[], staleMs: number): Result {
-  const late = changes.flatMap((change) => ended.flatMap(({ uses }) => lateUses(uses, change, staleMs)));
+type Counted = Pick<Caller, "uses" | "hits">;
+
+/** @throws Error when a caller used a result for too long, or had no result of a credential */
+export function resultOf(changes: Change[], callers: Counted[], staleMs: number): Result {
+  const usesOf = callers.map(({ uses }) => [...uses.values()]);
+  const late = changes.flatMap((change) => usesOf.flatMap((uses) => lateUses(uses, change, staleMs)));
   if (late.length > 0) throw new Error(`Results were used for too long: ${JSON.stringify({ late, changes })}.`);
-  const missing = changes.filter(({ id }) => !ended.every(({ uses }) => uses.some((use) => use.id === id)));
+  const missing = changes.filter(({ id }) => !usesOf.every((uses) => uses.some((use) => use.id === id)));
   if (missing.length > 0) throw new Error(`Credentials were not accepted before: ${JSON.stringify(missing)}.`);
-  const sumOf = (key: "verifications" | "hits" | "calls" | "reads") =>
-    followed.reduce((sum, report) => sum + report[key], 0);
-  const perMillion = (count: number) => (count * 1_000_000) / sumOf("verifications");
-  const [call, read] = pricesPerCall();
   const kindsOf = [...Map.groupBy(changes, ({ kind }) => kind)].map(([kind, { length }]) => ({
     kind,
     changes: length,
   }));
+  const of = `of ${changes.length} in ${callers.length} caches`;
+  const hitMicros = Math.max(...callers.map(({ hits }) => percentile(50, hits)));
   return {
-    tables: [
-      tableOf(`in the caches of ${ended.length} processes, none used later than ${staleMs / 1000} s`, kindsOf),
-      tableOf("with the feed", [
-        {
-          verifications: sumOf("verifications"),
-          "from the cache": `${((100 * sumOf("hits")) / sumOf("verifications")).toFixed(2)} %`,
-          "$ per million": perMillion(sumOf("calls")) * call + perMillion(sumOf("reads")) * read,
-          "$ per million without a cache": 1_000_000 * call,
-        },
-      ]),
-    ],
+    tables: [tableOf(`in ${callers.length} caches, none used later than ${staleMs / 1000} s`, kindsOf)],
     targets: [
-      {
-        name: "used too long after a revocation",
-        value: late.length,
-        bound: 0,
-        of: `of ${changes.length} in ${ended.length} processes`,
-      },
-      {
-        name: "verification from the cache, p50",
-        value: Math.max(...ended.map(({ hitMicros }) => hitMicros)),
-        bound: 50,
-        unit: "µs",
-      },
-      { name: "verification without a cache, $ per million", value: 1_000_000 * call, bound: 1 },
+      { name: "used too long after a revocation", value: late.length, bound: 0, of },
+      { name: "verification from the cache, p50", value: hitMicros, bound: 50, unit: "µs" },
     ],
-    notes: ["Time is assumed, as for the authorizer. Clerk has announced $10 per million verifications of API keys."],
   };
-}
-
-/** Returns the price of a verification of a key in a project, and of a read of the feed, in dollars. */
-function pricesPerCall(): [call: number, read: number] {
-  const units = readUnits();
-  const config = asDeployed(units);
-  // Verify makes the reads of the authorizer and of the membership, one after the other; the feed is one query.
-  const usage = units.calls.keyAuthorizer;
-  const priceOf = (reads: number, memoryMb: number) =>
-    dollarsFor("invocation", 1) +
-    dollarsFor("read", reads) +
-    dollarsFor("armSecond", (memoryMb / 1024) * (billedMs(usage, reads, 0, memoryMb, config) / 1000));
-  return [priceOf(2, 512), priceOf(1, 256)];
 }

@@ -8,8 +8,8 @@ import type { Arrival, Received, Served } from "./receivers.ts";
 
 /*
  * Receivers, and a queue engine, in a process of their own, so that their CPU time is not counted. The first word of the path
- * selects the response: `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/alternate/<ms>…` every second one after
- * so many, `/drip…` one byte a second, `/hang…` never, `/<status>` with this status.
+ * selects the response: `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/hang…` never, `/<status>` with this
+ * status.
  * Signatures are verified with a library and node:crypto, not with our own code.
  */
 
@@ -26,35 +26,23 @@ const server = http.createServer((request, response) => {
   request.on("end", () => {
     const path = request.url ?? "";
     const body = Buffer.concat(chunks).toString();
-    arrivals.push({ at, path, id: String(request.headers["webhook-id"]), event: deploymentOf(body) });
+    arrivals.push({ at, path, event: deploymentOf(body) });
     const secret = secrets[path];
     if (secret !== undefined) verify(request, body, secret);
     response.statusCode = Number(/^\/(\d{3})\b/.exec(path)?.[1] ?? 200);
     if (path.startsWith("/hang")) return;
-    if (path.startsWith("/drip")) return drip(response);
-    const [, kind, givenMs = "0"] = /^\/(after|alternate)\/(\d+)/.exec(path) ?? [];
-    const waitMs = kind === "alternate" && arrivals.length % 2 === 0 ? "0" : givenMs;
-    if (waitMs === "0") response.end("ok");
+    const [, waitMs] = /^\/after\/(\d+)/.exec(path) ?? [];
+    if (waitMs === undefined) response.end("ok");
     else setTimeout(() => response.end("ok"), Number(waitMs));
   });
 });
-
-/** Sends a byte of the body each second, until the other side closes the connection. */
-function drip(response: http.ServerResponse): void {
-  const timer = setInterval(() => response.write("."), 1_000);
-  response.on("close", () => clearInterval(timer));
-}
 
 const deploymentOf = (body: string): string => /"deployment_id":"([^"]+)"/.exec(body)?.[1] ?? "";
 
 /** Verifies the standard signature, and our own header if it is present. */
 function verify({ headers, url }: http.IncomingMessage, body: string, secret: string): void {
   try {
-    // An imported secret is itself the key.
-    const webhook = secret.startsWith("whsec_")
-      ? new Webhook(secret)
-      : new Webhook(Buffer.from(secret), { format: "raw" });
-    webhook.verify(body, headers as Record<string, string>);
+    new Webhook(secret).verify(body, headers as Record<string, string>);
     const signature = headers["x-service-signature"];
     const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
     if (signature !== undefined && signature !== expected) throw new Error(`X-Service-Signature is ${signature}`);

@@ -202,7 +202,7 @@ export async function countUnits({ receiverUrl, repeats }: { receiverUrl: string
 }
 
 /** Creates tables and queues, applies the settings of a function on AWS, and counts log lines instead of writing them. */
-export async function prepare(): Promise<void> {
+async function prepare(): Promise<void> {
   await freshResources();
   process.env.JWT_SECRET ??= randomBytes(32).toString("hex");
   process.env.STAGE = "prod";
@@ -278,7 +278,7 @@ const requests: Flow = async ({ count, size }) => {
   }
 };
 
-export const addWebhook = async (projectId: string, url: string): Promise<Webhook> =>
+const addWebhook = async (projectId: string, url: string): Promise<Webhook> =>
   (await givenWebhook({ projectId, url, events: ["deploy.succeeded", "deploy.failed"] })).webhook;
 
 /** Returns a deployment event as the pipeline sends it. */
@@ -291,12 +291,13 @@ const newEvent = (projectId: string) => ({
 });
 
 /** Returns a delivery as fan-out creates it. */
-export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
+function newDelivery(webhook: Webhook): Delivery {
+  const at = new Date();
   return createDelivery(createDeploymentEvent(newEvent(webhook.project_id)), webhook, at, at);
 }
 
 /** Returns the message of a first attempt, which carries the delivery. */
-export const firstAttempt = (delivery: Delivery) => ({ kind: "first", delivery });
+const firstAttempt = (delivery: Delivery) => ({ kind: "first", delivery });
 
 /** Sends new events to the events queue, as the pipeline does, and calls fan-out. */
 async function fanOut(projectId: string, events: number): Promise<Usage> {
@@ -385,7 +386,7 @@ async function makeDue(webhook: Webhook, { webhook_id, id }: Delivery): Promise<
 export const SWEPT = 10 * DUE_SHARDS;
 
 /** Writes overdue wake-ups, spread evenly over the shards of the index. */
-export async function seedWakeUps(count: number): Promise<void> {
+async function seedWakeUps(count: number): Promise<void> {
   const project_id = randomUUID();
   const anHourAgo = new Date(Date.now() - 3_600_000);
   const suffixOf = (index: number) => index.toString(16).padStart(8, "0");

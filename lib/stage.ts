@@ -103,7 +103,7 @@ const stageSchema = z.strictObject({
   /**
    * Event pollers of each queue that are always ready, with ten batches each, and are added three times as fast; absent = Lambda
    * starts with five batches and adds 300 a minute. With them, a project that disturbs a quiet stage does not delay others in
-   * its first seconds either: bench/README.md. An operator whose customers are strangers to each other wants two. They cost a
+   * its first seconds either: bench/RESULTS.md. An operator whose customers are strangers to each other wants two. They cost a
    * fixed price. https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
    */
   eventPollers: z.int().min(2).max(200).optional(),

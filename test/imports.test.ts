@@ -25,7 +25,7 @@ const importPattern = new RegExp(
   "gm",
 );
 
-const files = ["bin", "lib", "functions", "packages"].flatMap((folder) =>
+const files = ["bin", "lib", "functions", "packages", "bench"].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => /\.(tsx?|[mc]?js)$/.test(name) && !/(^|\/)(node_modules|dist)\//.test(name))
     .map((name) => read(join(folder, name))),

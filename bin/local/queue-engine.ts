@@ -1,9 +1,9 @@
 import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { FauxqsServer } from "fauxqs";
 import { FairLine } from "./fair-line.ts";
-import { flushInBackground } from "./queue-durability.ts";
 
 /**
  * Starts SQS: `fauxqs` in this thread, stored in SQLite. fauxqs listens on all interfaces whatever host it is given and
@@ -15,21 +15,33 @@ export async function startQueueEngine(port: number, dataDir: string | undefined
   const { startFauxqs } = await import("fauxqs");
   await acceptAllCharacters();
   await returnFairly();
-  await flushInBackground();
   const { listen } = net.Server.prototype;
+  const { exec } = DatabaseSync.prototype;
   net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
     const [options, ...rest] = args;
     const isOptions = typeof options === "object" && options !== null && "port" in options;
     if (this instanceof http.Server) refuseWebPages(this);
     return Reflect.apply(listen, this, isOptions ? [{ ...options, host: "127.0.0.1" }, ...rest] : args);
   };
+  DatabaseSync.prototype.exec = function (sql) {
+    Reflect.apply(exec, this, [sql]);
+    if (/journal_mode/.test(sql)) Reflect.apply(exec, this, [WITHOUT_FLUSH]);
+  };
   try {
     const data = dataDir === undefined ? {} : { dataDir: join(dataDir, "sqs") };
     return await startFauxqs({ port, logger: false, ...data });
   } finally {
     net.Server.prototype.listen = listen;
+    DatabaseSync.prototype.exec = exec;
   }
 }
+
+/**
+ * Leaves the flush of a write to the operating system. By itself, fauxqs (2.4.1) flushes six times per event in its own thread, and
+ * handles no call meanwhile. What was written survives the end of the process, `kill -9` included. A power loss may lose the messages
+ * of the last seconds. https://www.sqlite.org/pragma.html#pragma_synchronous
+ */
+const WITHOUT_FLUSH = "PRAGMA synchronous = NORMAL";
 
 /** Makes a server answer 403 to requests that a web page causes, and pass on all others. */
 function refuseWebPages(server: http.Server): void {

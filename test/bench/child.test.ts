@@ -1,6 +1,8 @@
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { startChild, withStarted } from "../../bench/child.ts";
 
 /* Processes of a benchmark: what they answer, how they fail, and that none is left. */
@@ -30,6 +32,25 @@ test("a process answers each request, and its end waits until it is gone", async
   expect(isRunning(pid)).toBe(true);
   await end();
   expect(isRunning(pid)).toBe(false);
+});
+
+test("a process that is started by one that ends with its parent does not end at once", async () => {
+  const starter = join(folder, "starter.mts");
+  const child = JSON.stringify(join(import.meta.dirname, "../../bench/child.ts"));
+  writeFileSync(
+    starter,
+    `import { startChild } from ${child};
+    const { request, end } = await startChild(${JSON.stringify(program("later", "process.send(message)"))});
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    console.log(await request("still here"));
+    await end();
+    process.exit();`,
+  );
+  const endsWithParent = join(import.meta.dirname, "../support/ends-with-parent.cjs");
+  const running = spawn(process.execPath, ["--require", endsWithParent, starter], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  expect(await text(running.stdout)).toBe("still here\n");
 });
 
 test("a process that exits during a request is an error that names it", async () => {

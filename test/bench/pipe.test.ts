@@ -1,5 +1,4 @@
 import { measurePipe } from "../../bench/pipe.ts";
-import { childProcesses, whileBroken } from "../support/broken-process.ts";
 
 const plan = { loads: [20], roundSeconds: 0.5, rounds: { forMs: 0 }, warmUpSeconds: 0.2 };
 
@@ -12,12 +11,4 @@ test("a small run has latencies for every load, and the throughput", async () =>
     "events per second",
   ]);
   for (const { value } of targets) expect(value).toBeGreaterThan(0);
-});
-
-test("a start that fails leaves no process", async () => {
-  const before = childProcesses();
-  await whileBroken(`if (process.argv[1]?.endsWith("in-memory.ts")) process.exit(7)`, () =>
-    expect(measurePipe(plan)).rejects.toThrow(/^The process in-memory\.ts .* exited with 7\.$/),
-  );
-  expect(childProcesses()).toEqual(before);
 });

@@ -68,6 +68,13 @@ test("a visit waits for its receiver once for fifty deliveries", () => {
   expect([1, 10, 100].map((visit) => secondsOf(visit as 1))).toEqual([1_000_000, 100_000, 20_000]);
 });
 
+test("a million verifications by other services cost their calls, two reads each and their time", () => {
+  const price = targetsOf(units).find(({ name }) => name.startsWith("verification"))?.value ?? 0;
+  // 0.20 for the call and 0.25 for the reads; the rest is time.
+  expect(price).toBeGreaterThan(0.45);
+  expect(price).toBeLessThan(1);
+});
+
 test("half the memory doubles the CPU time and not the waits", () => {
   const usage = { ...none, cpuMs: 10 };
   const given = { ...assumed, cpuFactor: 1, waitMs: 5, coldShare: 0 };
@@ -87,7 +94,7 @@ test("a delivery is cheaper with more webhooks per event and with larger batches
 
 test("every price and every number of writes is within its bound", () => {
   const targets = targetsOf(units);
-  expect(targets).toHaveLength(8);
+  expect(targets).toHaveLength(9);
   for (const { name, value, bound } of targets) expect({ name, isMet: value <= bound }).toEqual({ name, isMet: true });
 });
 

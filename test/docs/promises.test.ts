@@ -16,11 +16,11 @@ test("docs/promises.md has a row and a sentence for every promise, and no others
 test("writing figures replaces the rows that were measured and keeps the others", () => {
   const figures: Figures = new Map([
     ["nothing-lost", { name: "nothing-lost", value: 0, bound: 0, of: "of 60 events" }],
-    ["fresh-clone", { name: "fresh-clone", value: 130.4, bound: 120, unit: "s" }],
+    ["verification-from-cache", { name: "verification-from-cache", value: 130.4, bound: 50, unit: "µs" }],
   ]);
   const written = withFigures(document, figures, "2026-12-01");
   expect(written).toContain("| `nothing-lost` | 0 of 60 events | ≤ 0 | ok | 2026-12-01 |");
-  expect(written).toContain("| `fresh-clone` | 130 s | ≤ 120 s | **MISS** | 2026-12-01 |");
+  expect(written).toContain("| `verification-from-cache` | 130 µs | ≤ 50 µs | **MISS** | 2026-12-01 |");
   expect(documentedNames(written)).toEqual(documentedNames(document));
   expect(withFigures(written, new Map(), "2026-12-02")).toBe(written);
   expect(() => withFigures("nothing", new Map(), "")).toThrow("no block of figures");

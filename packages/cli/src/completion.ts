@@ -6,10 +6,9 @@ import { print } from "./terminal.ts";
 const help = `
 Examples:
   $ source <(svc completion bash)              # this shell only; for all, append the line to ~/.bashrc
-  $ source <(svc completion zsh)               # this shell only; for all, append the line to ~/.zshrc
-  $ svc completion fish > ~/.config/fish/completions/svc.fish`;
+  $ source <(svc completion zsh)               # this shell only; for all, append the line to ~/.zshrc`;
 
-const shells = { bash, zsh, fish };
+const shells = { bash, zsh };
 
 export function addCompletion(program: Command): void {
   program
@@ -27,8 +26,8 @@ export function addCompletion(program: Command): void {
 interface CompletionPoint {
   /** The commands so far: "keys create"; "" for `svc` itself. */
   path: string;
-  words: { word: string; description: string }[];
-  options: { flags: string[]; description: string; value: OptionValue; isVariadic?: boolean }[];
+  words: string[];
+  options: { flags: string[]; value: OptionValue; isVariadic?: boolean }[];
 }
 
 /** The kind of an option's value, or the list of its values. */
@@ -39,15 +38,8 @@ function completionPoints(command: Command, path = "", inherited: readonly Optio
   const visible = [...options, ...inherited].filter(({ hidden }) => !hidden);
   const point = {
     path,
-    words: [
-      ...commands.flatMap((child) =>
-        namesOf(child).map((word) => ({ word, description: child.summary() || child.description() })),
-      ),
-      ...command.registeredArguments.flatMap(({ argChoices = [], description }) =>
-        argChoices.map((word) => ({ word, description })),
-      ),
-    ],
-    options: [...visible.map(toOption), { flags: ["--help"], description: "show help", value: "none" as const }],
+    words: [...commands.flatMap(namesOf), ...command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices)],
+    options: [...visible.map(toOption), { flags: ["--help"], value: "none" as const }],
   };
   const children = commands.flatMap((child) =>
     namesOf(child).flatMap((name) => completionPoints(child, `${path} ${name}`.trim(), visible)),
@@ -58,9 +50,7 @@ function completionPoints(command: Command, path = "", inherited: readonly Optio
 /** `svc help <command>` has no subcommands of its own, and completes those of the program. */
 function helpPoints(command: Command, path = "help"): CompletionPoint[] {
   return command.commands.flatMap((child) => {
-    const words = child.commands.flatMap((each) =>
-      namesOf(each).map((word) => ({ word, description: each.summary() || each.description() })),
-    );
+    const words = child.commands.flatMap(namesOf);
     return namesOf(child).flatMap((name) => [
       { path: `${path} ${name}`, words, options: [] },
       ...helpPoints(child, `${path} ${name}`),
@@ -70,12 +60,11 @@ function helpPoints(command: Command, path = "help"): CompletionPoint[] {
 
 const namesOf = (command: Command): string[] => [command.name(), ...command.aliases()];
 
-function toOption({ long, short, description, argChoices, flags, required, optional, variadic }: Option) {
+function toOption({ long, short, argChoices, flags, required, optional, variadic }: Option) {
   const hasValue = required || optional;
   const value: OptionValue = argChoices ?? (!hasValue ? "none" : flags.includes("<path>") ? "file" : "text");
   return {
     flags: [long, short].filter((flag) => flag !== undefined && flag !== null),
-    description,
     value,
     isVariadic: variadic,
   };
@@ -88,7 +77,7 @@ function bash(points: CompletionPoint[]): string {
     ),
   );
   const words = points.map(({ path, words, options }) => {
-    const next = [...words.map(({ word }) => word), ...options.flatMap(({ flags }) => flags)];
+    const next = [...words, ...options.flatMap(({ flags }) => flags)];
     return `    "${path}") words="${next.join(" ")}" ;;`;
   });
   const paths = points.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
@@ -136,36 +125,4 @@ function zsh(points: CompletionPoint[]): string {
 autoload -U +X compinit && compinit -u
 autoload -U +X bashcompinit && bashcompinit
 ${bash(points)}`;
-}
-
-function fish(points: CompletionPoint[]): string {
-  const quoted = (text: string) => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
-  const fishValue = (value: OptionValue): string => {
-    if (value === "none") return "";
-    // Files are offered here, and nowhere else: -f would exclude them.
-    if (value === "file") return " -r -F";
-    return value === "text" ? " -x" : ` -x -a ${quoted(value.join(" "))}`;
-  };
-  const lines = points.flatMap(({ path, words, options }) => {
-    const complete = `complete -c svc -n '__svc_at "${path}"'`;
-    return [
-      `${complete} -f`,
-      ...words.map(({ word, description }) => `${complete} -a ${word} -d ${quoted(description)}`),
-      ...options.map(
-        ({ flags: [flag = "", short], description, value }) =>
-          `${complete} -l ${flag.replace("--", "")}${short ? ` -s ${short.replace("-", "")}` : ""} -d ${quoted(description)}${fishValue(value)}`,
-      ),
-    ];
-  });
-  const paths = points.map(({ path }) => quoted(path)).join(" ");
-  return `# fish completion of svc. svc completion fish > ~/.config/fish/completions/svc.fish
-function __svc_at
-  set -l path ""
-  for word in (commandline -opc)[2..]
-    set -l longer (string trim "$path $word")
-    contains -- "$longer" ${paths}; and set path $longer
-  end
-  test "$path" = "$argv[1]"
-end
-${lines.join("\n")}`;
 }

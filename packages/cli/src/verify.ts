@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { entriesOf, parseHeader, parseHeaders } from "../../client/src/verify/headers.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import type { Globals } from "./globals.ts";
 import { jsonText, print, readStdin } from "./terminal.ts";
+import { entriesOf, parseHeader, parseHeaders } from "./verify/headers.ts";
 import {
   collect,
   readBytes,
@@ -29,7 +29,7 @@ Examples:
   $ svc verify --delivery delivery.json                                         # a line of svc listen --json
 
 For an invalid signature it reports the usual mistake that explains it: a wrong key derivation, a body that was parsed and
-serialized again, a line break that was added or removed, an old secret, a stale timestamp …
+serialized again, a line break that was added or removed, an old secret, a stale timestamp … Two mistakes at once are not found.
 Exit code 0: all signatures are valid. 1: at least one is invalid.`;
 
 interface Options extends SecretOptions {
@@ -68,7 +68,7 @@ export function addVerify(program: Command): void {
 async function verify(options: Options & Globals): Promise<void> {
   // Imported here because the import would slow down --help.
   const [{ diagnose, TOLERANCE_SECONDS }, { formatVerdict, toVerdictRecord }] = await Promise.all([
-    import("../../client/src/verify/diagnose.ts"),
+    import("./verify/diagnose.ts"),
     import("./verify/verdict-view.ts"),
   ]);
   const now = readTime(options.at);
@@ -77,7 +77,7 @@ async function verify(options: Options & Globals): Promise<void> {
   const headers = readHeaders(options, delivery?.headers ?? new Map());
   const secrets = await requireSecrets(options);
   const body = delivery?.body ?? (await readBody(options.body));
-  const verdicts = await diagnose({ headers, body }, secrets, { now, toleranceSeconds });
+  const verdicts = diagnose({ headers, body }, secrets, { now, toleranceSeconds });
   const verified = verdicts.every(({ isValid }) => isValid);
   print(
     options.json

@@ -1,9 +1,8 @@
 import { useEffect, useId, useState } from "preact/hooks";
-import { CheckRequest } from "./check-request.tsx";
 import { CopyButton, ErrorMessage, Skeleton } from "./components.tsx";
 import { filesOf, SECRET_PLACEHOLDER, type SnippetLanguage, snippetLanguages, snippets } from "./snippets.ts";
 
-/** Code that verifies signatures, and a check of a request. @param secret undefined = the code contains a placeholder */
+/** Code that verifies signatures. @param secret undefined = the code contains a placeholder */
 export function Verify({ secret }: { secret: string | undefined }) {
   const id = useId();
   const [language, setLanguage] = useState<SnippetLanguage>("node");
@@ -57,7 +56,9 @@ export function Verify({ secret }: { secret: string | undefined }) {
         <p class="note warning">The code contains the new secret. A reload of the page removes it from here.</p>
       )}
       <ReceiverFiles key={language} language={language} />
-      <CheckRequest key={secret} secret={secret} />
+      <p class="fine">
+        A signature does not match? <code>svc verify --headers headers.txt --body body.json</code> names the mistake.
+      </p>
     </section>
   );
 }

@@ -1,15 +1,14 @@
 import { ChildProcess } from "node:child_process";
 import type { EventEmitter } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
 import {
   CreateQueueCommand,
-  DeleteMessageCommand,
   ListQueuesCommand,
   ReceiveMessageCommand,
   SendMessageCommand,
@@ -18,7 +17,6 @@ import {
 import { jest } from "@jest/globals";
 import type { FauxqsServer } from "fauxqs";
 import { type Engine, startDynamo, startSqs } from "../../../bin/local/engines.ts";
-import { createFlush } from "../../../bin/local/queue-durability.ts";
 import { startQueueEngine } from "../../../bin/local/queue-engine.ts";
 import { StartError } from "../../../bin/local/start-error.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -191,25 +189,16 @@ test.each<[string, { prototype: EventEmitter }, (onExit: () => void) => Promise<
 
 describe("the SQS engine with a data directory", () => {
   let dataDir: string;
-  // In this thread, where a flush can be held.
+  // In this thread, where its file is known.
   let engine: FauxqsServer;
   let sqs: SQSClient;
-  let files: Pick<FileHandle, "datasync">;
-  let datasync: FileHandle["datasync"];
   let QueueUrl: string;
-  beforeAll(async () => {
-    const file = await open(import.meta.filename);
-    files = Object.getPrototypeOf(file);
-    datasync = files.datasync;
-    await file.close();
-  });
   beforeEach(async () => {
     dataDir = mkdtempSync(join(tmpdir(), "engines-"));
     await start();
     await sqs.send(new CreateQueueCommand({ QueueName: "events" }));
   });
   afterEach(async () => {
-    files.datasync = datasync;
     sqs.destroy();
     await engine.stop();
     rmSync(dataDir, { recursive: true });
@@ -224,28 +213,19 @@ describe("the SQS engine with a data directory", () => {
   const send = (MessageBody: string) => sqs.send(new SendMessageCommand({ QueueUrl, MessageBody }));
   const receive = async () => (await sqs.send(new ReceiveMessageCommand({ QueueUrl }))).Messages ?? [];
 
-  test("responds to a send after the flush to the disk, and delays no receive and no delete", async () => {
-    const flush = Promise.withResolvers<void>();
-    files.datasync = () => flush.promise;
-    let isSent = false;
-    const sending = send("one").then(() => {
-      isSent = true;
-    });
-    await eventually(async () => {
-      const [message] = await receive();
-      expect(message?.Body).toBe("one");
-      await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message?.ReceiptHandle }));
-    });
-    expect(isSent).toBe(false);
-    flush.resolve();
-    await sending;
-  });
-
-  test("rejects a send that cannot be flushed", async () => {
-    files.datasync = async () => {
-      throw new Error("no space left on device");
-    };
-    await expect(send("lost")).rejects.toMatchObject({ $metadata: { httpStatusCode: 500 } });
+  test("flushes no write to the disk before its response, and changes no other SQLite file", async () => {
+    const prepare = jest.spyOn(DatabaseSync.prototype, "prepare");
+    await engine.stop();
+    await start();
+    const [file] = prepare.mock.contexts as DatabaseSync[];
+    prepare.mockRestore();
+    const levelOf = (database: DatabaseSync) => database.prepare("PRAGMA synchronous").get()?.synchronous;
+    // 1 is NORMAL, 2 is FULL. With a journal, NORMAL flushes only when the journal is copied into the file.
+    expect([file?.prepare("PRAGMA journal_mode").get()?.journal_mode, file && levelOf(file)]).toEqual(["wal", 1]);
+    const other = new DatabaseSync(":memory:");
+    other.exec("PRAGMA journal_mode = WAL");
+    expect(levelOf(other)).toBe(2);
+    other.close();
   });
 
   test("has its messages after a restart, and rejects an invalid one before any write", async () => {
@@ -255,39 +235,5 @@ describe("the SQS engine with a data directory", () => {
     await engine.stop();
     await start();
     expect((await receive()).map(({ Body }) => Body)).toEqual(["two"]);
-  });
-});
-
-describe("a flush", () => {
-  test("is shared by the writes before it, and a write during it waits for the next", async () => {
-    const flushes: (() => void)[] = [];
-    const datasync = () => new Promise<void>((resolve) => void flushes.push(resolve));
-    const { run } = createFlush(async () => ({ datasync, close: async () => {} }));
-    const flushed: string[] = [];
-    const write = (name: string) => run().then(() => flushed.push(name));
-    const first = Promise.all([write("a"), write("b")]);
-    await eventually(() => expect(flushes).toHaveLength(1));
-    const second = Promise.all([write("c"), write("d")]);
-    flushes[0]?.();
-    await first;
-    expect(flushed).toEqual(["a", "b"]);
-    await eventually(() => expect(flushes).toHaveLength(2));
-    flushes[1]?.();
-    await second;
-    expect(flushed).toEqual(["a", "b", "c", "d"]);
-  });
-
-  test("opens its file again after a failure, and fails when a flush fails", async () => {
-    const failures = [new Error("too many open files"), undefined];
-    const datasync = async () => {
-      throw new Error("disk failure");
-    };
-    const { run } = createFlush(async () => {
-      const failure = failures.shift();
-      if (failure) throw failure;
-      return { datasync, close: async () => {} };
-    });
-    await expect(run()).rejects.toThrow("too many open files");
-    await expect(run()).rejects.toThrow("disk failure");
   });
 });

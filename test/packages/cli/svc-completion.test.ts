@@ -1,7 +1,7 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { needs } from "../../support/optional-program.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
@@ -83,22 +83,8 @@ needs("zsh").test("zsh registers a completion for svc", async () => {
   expect(text.trim()).not.toBe("");
 });
 
-needs("fish").test("fish completes commands, option values and files", async () => {
-  const script = await scriptOf("fish");
-  const offers = (line: string) => {
-    const args = ["--no-config", "-c", `source $argv[1]; complete -C ${JSON.stringify(line)}`, script];
-    const { stdout, stderr } = spawnSync("fish", args, { encoding: "utf8", cwd: dirname(script) });
-    expect(stderr).toBe("");
-    return stdout;
-  };
-  expect(offers("svc webhooks ro")).toContain("rotate");
-  expect(offers("svc deliveries list --status ")).toContain("failed");
-  expect(offers("svc listen --secret-file ")).toContain(basename(script));
-  expect(offers("svc webhooks ")).not.toContain(basename(script));
-});
-
 test("the script of every shell contains every command", async () => {
-  for (const shell of ["bash", "zsh", "fish"]) {
+  for (const shell of ["bash", "zsh"]) {
     const { stdout } = await svcHere(["completion", shell]);
     for (const name of [
       "login",

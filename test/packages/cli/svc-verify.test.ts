@@ -2,10 +2,9 @@ import { createHash, createHmac, randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { jest } from "@jest/globals";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import { generateSecret } from "../../../functions/webhooks/webhook.ts";
-import { diagnose, type Verdict } from "../../../packages/client/src/verify/diagnose.ts";
+import { diagnose, type Verdict } from "../../../packages/cli/src/verify/diagnose.ts";
 import { svc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 import { vectors } from "../../support/vectors.ts";
@@ -32,7 +31,7 @@ const signed = (text = body, by = secret, previous: string[] = []): Headers => {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 };
 
-function verify(headers: Headers, given: string | Buffer = body, secrets = [secret], now = at): Promise<Verdict[]> {
+function verify(headers: Headers, given: string | Buffer = body, secrets = [secret], now = at): Verdict[] {
   const request = { headers: new Map(Object.entries(headers)), body: Buffer.from(given) };
   return diagnose(request, secrets, { now, toleranceSeconds: 300 });
 }
@@ -43,15 +42,15 @@ const codes = (verdicts: Verdict[]) =>
   );
 const both = (code: string) => ({ "X-Service-Signature": [false, code], "webhook-signature": [false, code] });
 
-test("an unchanged delivery is valid in both schemes", async () => {
-  expect(await verify(signed())).toEqual([
+test("an unchanged delivery is valid in both schemes", () => {
+  expect(verify(signed())).toEqual([
     { header: "X-Service-Signature", isValid: true, secretNumber: 1, findings: [] },
     { header: "webhook-signature", isValid: true, secretNumber: 1, findings: [] },
   ]);
 });
 
-test("reports which of several secrets signed", async () => {
-  const verdicts = await verify(signed(), body, [oldSecret, secret]);
+test("reports which of several secrets signed", () => {
+  const verdicts = verify(signed(), body, [oldSecret, secret]);
   expect(verdicts.map(({ isValid, secretNumber }) => ({ isValid, secretNumber }))).toEqual([
     { isValid: true, secretNumber: 2 },
     { isValid: true, secretNumber: 2 },
@@ -62,11 +61,9 @@ describe("a changed body", () => {
   const escapeUnicode = (text: string) =>
     text.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const escaped = escapeUnicode(body);
-  const { data, ...rest } = event;
-  const { url, ...others } = data;
+  const { data } = event;
   const { event: name, project_id, deployment_id, timestamp } = event;
-  const sortedWith = (data: object) => JSON.stringify({ data, deployment_id, event: name, project_id, timestamp });
-  const sorted = sortedWith(data);
+  const sorted = JSON.stringify({ data, deployment_id, event: name, project_id, timestamp });
   const lines = '{"a":1,\n"b":2}';
   test.each<[string, string, string | Buffer, string]>([
     ["a line break was added", body, `${body}\n`, "newline_added"],
@@ -78,12 +75,6 @@ describe("a changed body", () => {
     ["a byte order mark was added", body, `\ufeff${body}`, "bom_added"],
     ["a byte order mark was removed", `\ufeff${body}`, body, "bom_lost"],
     ["white space was added around it", body, `  ${body} \n\n`, "whitespace_added"],
-    [
-      "it was indented with tabs, and a line break was added",
-      body,
-      `${JSON.stringify(event, null, "\t")}\n`,
-      "body_reserialised",
-    ],
     ["it was serialized by Python", body, escaped.replaceAll('":', '": ').replaceAll(',"', ', "'), "body_reserialised"],
     ["non-ASCII characters were escaped", body, escaped, "body_reserialised"],
     ["slashes were escaped, as PHP does", body, body.replaceAll("/", "\\/"), "body_reserialised"],
@@ -102,13 +93,12 @@ describe("a changed body", () => {
       Buffer.from(Buffer.from(body).toString("latin1")),
       "body_wrong_charset",
     ],
-    ["it was normalized", body.replace("ü", "u\u0308"), body, "body_normalised"],
     ["it is empty", body, "", "body_empty"],
     ["it was signed when it was empty", "", body, "body_not_read"],
     ["it was signed as the empty object of a body parser", "{}", body, "body_not_read"],
     ["it was signed as the text of a parsed body", "[object Object]", body, "body_not_text"],
-  ])("is explained when %s", async (_, asSigned, given, code) => {
-    expect(codes(await verify(signed(asSigned), given))).toEqual(both(code));
+  ])("is explained when %s", (_, asSigned, given, code) => {
+    expect(codes(verify(signed(asSigned), given))).toEqual(both(code));
   });
 
   const spaced = body.replaceAll('":', '": ').replaceAll(',"', ', "');
@@ -118,34 +108,22 @@ describe("a changed body", () => {
     ["with the separators ', ' and ': '", spaced],
     ["with the separators ', ' and ': ', and with non-ASCII characters escaped", escapeUnicode(spaced)],
     ["indented with two spaces", JSON.stringify(event, null, 2)],
-    ["indented with four spaces", JSON.stringify(event, null, 4)],
-    ["indented with tabs", JSON.stringify(event, null, "\t")],
     ["with non-ASCII characters escaped", escaped],
     ["with slashes escaped", slashed(body)],
     ["with slashes and non-ASCII characters escaped", slashed(escaped)],
     ["with <, > and & escaped", body.replaceAll("<", "\\u003c").replaceAll(">", "\\u003e").replaceAll("&", "\\u0026")],
-    ["with sorted keys", sortedWith({ note: data.note, status: data.status, url })],
-    [
-      "with the fields in the order in which they were sent",
-      JSON.stringify({ ...rest, data: { ...others, url } }),
-      sortedWith({ ...others, url }),
-    ],
-    [
-      "with the fields in the order in which they were sent, url and status first",
-      JSON.stringify({ ...rest, data, id: 1 }),
-      JSON.stringify({ id: 1, data: { ...others, url }, ...rest }),
-    ],
+    ["with the fields in the order in which they were sent", body, sorted],
     ["with numbers rounded to double precision", '{"n":9007199254740992}', '{"n":9007199254740993}'],
-  ])("is explained with the format in which it was signed: %s", async (format, asSigned, given = body) => {
-    const verdicts = await verify(signed(asSigned), given);
+  ])("is explained with the format in which it was signed: %s", (format, asSigned, given = body) => {
+    const verdicts = verify(signed(asSigned), given);
     const message = `The body was parsed and serialized again: the signature matches the same JSON ${format}.`;
     expect(verdicts.map(({ findings }) => findings)).toMatchObject([[{ message }], [{ message }]]);
   });
 
-  test("is reported by its length when it differs from Content-Length", async () => {
+  test("is reported by its length when it differs from Content-Length", () => {
     const headers = { ...signed(), "content-length": String(Buffer.byteLength(body)) };
-    expect(codes(await verify(headers, body.replace("running", "stopped!")))).toEqual(both("body_length"));
-    expect(codes(await verify(headers, body.replace("running", "stopped")))).toEqual(both("unexplained"));
+    expect(codes(verify(headers, body.replace("running", "stopped!")))).toEqual(both("body_length"));
+    expect(codes(verify(headers, body.replace("running", "stopped")))).toEqual(both("unexplained"));
   });
 });
 
@@ -173,8 +151,6 @@ describe("a signature that was computed incorrectly", () => {
     ["without sha256=", right.toString("hex"), "prefix_missing"],
     ["in base64", `sha256=${right.toString("base64")}`, "wrong_encoding"],
     ["in base64 without sha256=", right.toString("base64"), "wrong_encoding"],
-    ["truncated by a digit", `sha256=${right.toString("hex").slice(0, 63)}`, "signature_truncated"],
-    ["truncated to less than 16 characters", `sha256=${right.toString("hex").slice(0, 8)}`, "headers_changed"],
     ["in quotes", `"sha256=${right.toString("hex")}"`, "signature_quoted"],
     ["with SHA-1", `sha256=${mac(secret, body, "sha1").toString("hex")}`, "wrong_algorithm"],
     ["with SHA-512", `sha256=${mac(secret, body, "sha512").toString("hex")}`, "wrong_algorithm"],
@@ -189,14 +165,14 @@ describe("a signature that was computed incorrectly", () => {
     ["with secret and body swapped", `sha256=${mac(body, secret).toString("hex")}`, "arguments_swapped"],
     ["for the other header", `v1,${rightStandard.toString("base64")}`, "wrong_header"],
     ["with another secret", `sha256=${mac(oldSecret, body).toString("hex")}`, "headers_changed"],
-  ])("X-Service-Signature is explained when it is %s", async (_, value, code) => {
+  ])("X-Service-Signature is explained when it is %s", (_, value, code) => {
     const headers = { ...signed(), "x-service-signature": value };
-    expect(codes(await verify(headers))).toEqual({ "X-Service-Signature": [false, code], "webhook-signature": [true] });
+    expect(codes(verify(headers))).toEqual({ "X-Service-Signature": [false, code], "webhook-signature": [true] });
   });
 
-  test.each(["webhook-id", "webhook-timestamp"])("webhook-signature is explained when %s was changed", async (name) => {
+  test.each(["webhook-id", "webhook-timestamp"])("webhook-signature is explained when %s was changed", (name) => {
     const changed = { ...signed(), [name]: "1763700000" };
-    expect(codes(await verify(changed))["webhook-signature"]).toEqual([false, "headers_changed"]);
+    expect(codes(verify(changed))["webhook-signature"]).toEqual([false, "headers_changed"]);
   });
 
   test.each<[string, string, string]>([
@@ -230,45 +206,40 @@ describe("a signature that was computed incorrectly", () => {
     ["in hex", `v1,${rightStandard.toString("hex")}`, "wrong_encoding"],
     ["in base64url", `v1,${rightStandard.toString("base64url")}`, "wrong_encoding"],
     ["without the padding of its base64", `v1,${rightStandard.toString("base64").replace("=", "")}`, "wrong_encoding"],
-    ["truncated", `v1,${rightStandard.toString("base64").slice(0, 20)}`, "signature_truncated"],
     ["for the other header", `sha256=${right.toString("hex")}`, "wrong_header"],
-  ])("webhook-signature is explained when it is %s", async (_, value, code) => {
+  ])("webhook-signature is explained when it is %s", (_, value, code) => {
     const headers = { ...signed(), "webhook-signature": value };
-    expect(codes(await verify(headers))).toEqual({ "X-Service-Signature": [true], "webhook-signature": [false, code] });
+    expect(codes(verify(headers))).toEqual({ "X-Service-Signature": [true], "webhook-signature": [false, code] });
   });
 
-  test.each([
-    ["base64", body, "wrong_encoding"],
-    ["hex", `${body}\n`, "newline_added"],
-  ] as const)("in %s is explained by two mistakes when both were made", async (encoding, given, code) => {
-    const value = `sha256=${mac(part, body).toString(encoding)}`;
-    const [verdict] = await verify({ "x-service-signature": value }, given);
-    expect(verdict?.findings.map((finding) => finding.code).sort()).toEqual([code, "wrong_key"]);
+  test("is not explained when two mistakes were made", () => {
+    const value = `sha256=${mac(part, body).toString("base64")}`;
+    expect(codes(verify({ "x-service-signature": value }))).toEqual({ "X-Service-Signature": [false, "unexplained"] });
   });
 
-  test("is explained when it is the last of the three that a rotation has", async () => {
+  test("is explained when it is the last of the three that a rotation has", () => {
     const value = `v1,${"A".repeat(43)}= v1,${"B".repeat(43)}= "${signed()["webhook-signature"]}"`;
     const headers = { ...signed(), "webhook-signature": value };
-    expect(codes(await verify(headers))).toMatchObject({ "webhook-signature": [false, "signature_quoted"] });
+    expect(codes(verify(headers))).toMatchObject({ "webhook-signature": [false, "signature_quoted"] });
   });
 
-  test("is explained when webhook-timestamp was converted to milliseconds", async () => {
+  test("is explained when webhook-timestamp was converted to milliseconds", () => {
     const asMillis = { ...signed(), "webhook-timestamp": `${timestamp}000` };
-    expect(codes(await verify(asMillis))).toMatchObject({ "webhook-signature": [false, "wrong_content"] });
+    expect(codes(verify(asMillis))).toMatchObject({ "webhook-signature": [false, "wrong_content"] });
     const asMicros = { ...signed(), "webhook-timestamp": `${timestamp}000000` };
-    expect(codes(await verify(asMicros))).toMatchObject({ "webhook-signature": [false, "headers_changed"] });
+    expect(codes(verify(asMicros))).toMatchObject({ "webhook-signature": [false, "headers_changed"] });
   });
 
-  test("is invalid with a timestamp that is not a number of whole seconds, although it is correct", async () => {
+  test("is invalid with a timestamp that is not a number of whole seconds, although it is correct", () => {
     const value = `v1,${mac(standardKey, `${deliveryId}.${timestamp}.5.${body}`).toString("base64")}`;
     const headers = { ...signed(), "webhook-timestamp": `${timestamp}.5`, "webhook-signature": value };
-    expect(codes(await verify(headers))).toMatchObject({ "webhook-signature": [false, "timestamp_invalid"] });
+    expect(codes(verify(headers))).toMatchObject({ "webhook-signature": [false, "timestamp_invalid"] });
   });
 });
 
 describe("a wrong secret", () => {
-  const serviceCodes = async (given: string) =>
-    codes(await verify({ "x-service-signature": signed()["x-service-signature"] ?? "" }, body, [given]));
+  const serviceCodes = (given: string) =>
+    codes(verify({ "x-service-signature": signed()["x-service-signature"] ?? "" }, body, [given]));
   test.each([
     ["is surrounded by white space", ` ${secret}\n`, "secret_whitespace"],
     ["is enclosed in quotes", `"${secret}"`, "secret_quoted"],
@@ -277,18 +248,18 @@ describe("a wrong secret", () => {
     ["is truncated", secret.slice(0, 40), "secret_incomplete"],
     ["is an API key", `svc_${"0".repeat(64)}`, "secret_is_api_key"],
     ["is that of another webhook", oldSecret, "unexplained"],
-  ])("is explained when it %s", async (_, given, code) => {
-    expect(await serviceCodes(given)).toEqual({ "X-Service-Signature": [false, code] });
+  ])("is explained when it %s", (_, given, code) => {
+    expect(serviceCodes(given)).toEqual({ "X-Service-Signature": [false, code] });
   });
 
-  test("in upper case is named as that although the body was changed too", async () => {
+  test("in upper case is named as that although the body was changed too", () => {
     const headers = { ...signed(), "content-length": "1" };
-    const [{ findings } = { findings: [] }] = await verify(headers, "{}", [secret.replace("a7", "A7")]);
+    const [{ findings } = { findings: [] }] = verify(headers, "{}", [secret.replace("a7", "A7")]);
     expect(findings.map(({ code }) => code)).toEqual(["body_length", "secret_case"]);
   });
 
-  test("is reported as old, and valid, during the overlap of a rotation", async () => {
-    expect(codes(await verify(signed(body, secret, [oldSecret]), body, [secret.toUpperCase(), oldSecret]))).toEqual({
+  test("is reported as old, and valid, during the overlap of a rotation", () => {
+    expect(codes(verify(signed(body, secret, [oldSecret]), body, [secret.toUpperCase(), oldSecret]))).toEqual({
       "X-Service-Signature": [true, "old_secret"],
       "webhook-signature": [true],
     });
@@ -298,43 +269,34 @@ describe("a wrong secret", () => {
 describe("the inputs of a signature", () => {
   const inSeconds = (seconds: number) => new Date(at.getTime() + seconds * 1000);
 
-  test("a stale or future timestamp makes a correct signature invalid", async () => {
+  test("a stale or future timestamp makes a correct signature invalid", () => {
     for (const seconds of [300.9, -300]) {
-      const verdicts = await verify(signed(), body, [secret], inSeconds(seconds));
+      const verdicts = verify(signed(), body, [secret], inSeconds(seconds));
       expect(codes(verdicts)).toMatchObject({ "webhook-signature": [true] });
     }
-    expect(codes(await verify(signed(), body, [secret], inSeconds(301)))).toEqual({
+    expect(codes(verify(signed(), body, [secret], inSeconds(301)))).toEqual({
       "X-Service-Signature": [true],
       "webhook-signature": [false, "timestamp_stale"],
     });
-    expect(codes(await verify(signed(), body, [secret], inSeconds(-300.1)))).toMatchObject({
+    expect(codes(verify(signed(), body, [secret], inSeconds(-300.1)))).toMatchObject({
       "webhook-signature": [false, "timestamp_future"],
     });
   });
 
-  test("missing headers are reported", async () => {
+  test("missing headers are reported", () => {
     const { "webhook-id": _, ...withoutId } = signed();
-    expect(codes(await verify(withoutId))).toMatchObject({ "webhook-signature": [false, "header_missing"] });
-    const [only] = await verify({ "webhook-signature": signed()["webhook-signature"] ?? "" });
+    expect(codes(verify(withoutId))).toMatchObject({ "webhook-signature": [false, "header_missing"] });
+    const [only] = verify({ "webhook-signature": signed()["webhook-signature"] ?? "" });
     expect(only?.findings[0]?.message).toContain("webhook-id and webhook-timestamp, which are missing.");
-    const [, one] = await verify(withoutId);
+    const [, one] = verify(withoutId);
     expect(one?.findings[0]?.message).toContain("webhook-id, which is missing.");
-    expect(codes(await verify({ "content-type": "application/json" }))).toEqual({
+    expect(codes(verify({ "content-type": "application/json" }))).toEqual({
       "X-Service-Signature": [false, "signature_missing"],
     });
   });
 
-  test("a delivery is diagnosed with a bounded number of MACs", async () => {
-    const sign = jest.spyOn(crypto.subtle, "sign");
-    expect(codes(await verify(signed(body, oldSecret)))).toEqual(both("unexplained"));
-    expect(sign.mock.calls.length).toBeLessThan(700);
-    sign.mockRestore();
-  });
-
-  test("no verdict contains a secret or a correct signature", async () => {
-    const output = JSON.stringify(
-      await Promise.all([verify(signed(), `${body}\n`), verify(signed(body, oldSecret)), verify({})]),
-    );
+  test("no verdict contains a secret or a correct signature", () => {
+    const output = JSON.stringify([verify(signed(), `${body}\n`), verify(signed(body, oldSecret)), verify({})]);
     expect(output).not.toContain(secret.slice(6, 20));
     expect(output).not.toMatch(/[0-9a-f]{40}/);
   });
@@ -426,7 +388,7 @@ test.each(vectors)(
   async ({ scheme, secrets, body, headers, now, valid }) => {
     const named = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
     const header = scheme === "standard" ? "webhook-signature" : "X-Service-Signature";
-    const verdicts = await verify(named, body, secrets, new Date(now * 1000));
+    const verdicts = verify(named, body, secrets, new Date(now * 1000));
     const verdict = verdicts.find((each) => each.header === header);
     expect(verdict?.isValid ?? false).toBe(valid);
     if (verdict && !valid) expect(verdict.findings).not.toEqual([]);

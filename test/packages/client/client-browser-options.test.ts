@@ -95,13 +95,6 @@ describe("maxWaitSeconds", () => {
       expect(waits).toEqual([60]);
     },
   );
-
-  test("leaves room for a jitter of up to half of the wait", async () => {
-    random.mockReturnValue(0.5);
-    const { client, waits } = scripted([rateLimited("10"), ok], { maxWaitSeconds: 60 });
-    await settled(client.listProjects());
-    expect(waits).toEqual([12.5]);
-  });
 });
 
 describe("mayRetry", () => {

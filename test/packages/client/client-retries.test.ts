@@ -82,10 +82,6 @@ test("gives each request 35 seconds by default", async () => {
   timeout.mockRestore();
 });
 
-test("does not retry after another error", async () => {
-  expect(await waitsBetweenRequests(500, "1")).toEqual([]);
-});
-
 describe("waits", () => {
   test("that have ended leave no listener at the signal", async () => {
     const { signal } = new AbortController();

@@ -55,8 +55,8 @@ test("the first screen needs at most 30 KB gzip, the rest is loaded later, and w
   expect(gzipBytes(atStart)).toBeLessThanOrEqual(MAX_GZIP_BYTES_AT_START);
   expect(gzipBytes(atStart)).toBeGreaterThan(5_000);
   expect(gzipBytes(later)).toBeLessThanOrEqual(MAX_GZIP_BYTES_LATER);
-  expect(later.map(({ body }) => textOf(body)).join()).toContain("Check a request that you received");
-  expect(atStart.map(({ body }) => textOf(body)).join()).not.toContain("Check a request that you received");
+  expect(later.map(({ body }) => textOf(body)).join()).toContain("Files to put beside it");
+  expect(atStart.map(({ body }) => textOf(body)).join()).not.toContain("Files to put beside it");
 });
 
 test("the page contains no address of another server and uses no persistent storage", async () => {

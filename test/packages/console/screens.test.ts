@@ -1,4 +1,3 @@
-import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import { browser, click, count, elapse, enter, open, shows, textOf, until } from "../../support/browser-page.ts";
 import {
   at,
@@ -67,8 +66,7 @@ describe("a certification", () => {
   });
 });
 
-test("the code to verify is loaded again after a failure, and the result of a check is that of its inputs", async () => {
-  Object.assign(globalThis, { isSecureContext: true });
+test("the code to verify is loaded again after a failure", async () => {
   respond("GET receivers.json", () => Promise.reject(new TypeError("Failed to fetch")));
   await start(`${hash}/verify`);
   await shows("The files could not be loaded.");
@@ -76,19 +74,6 @@ test("the code to verify is loaded again after a failure, and the result of a ch
   await open(hash);
   await open(`${hash}/verify`);
   await shows("verify-webhook.mjs verifies the signature");
-  const secret = `whsec_${"0".repeat(64)}`;
-  const headers = Object.entries(signatureHeaders({ deliveryId: "d-1", at: new Date(0), body: "" }, secret));
-  await enter("Headers", headers.map(([name, value]) => `${name.toUpperCase()}: ${value}`).join("\n"));
-  await enter("Secret", secret);
-  for (const [change, verdict] of [
-    ["Reject it if it is older than 5 minutes, as a receiver does", "webhook-signature valid"],
-    ["Body", "webhook-signature invalid"],
-  ] as const) {
-    await click("Check");
-    await shows(verdict);
-    await enter(change, true);
-    expect(textOf()).not.toContain(verdict);
-  }
 });
 
 describe("deliveries", () => {

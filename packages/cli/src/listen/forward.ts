@@ -34,7 +34,7 @@ export async function forwardDelivery(
   { url, secrets, timeoutMs = TIMEOUT_MS }: Destination,
   stop?: AbortSignal,
 ): Promise<ForwardResult> {
-  const headers = await deliveryHeaders(delivery, secrets, new Date());
+  const headers = deliveryHeaders(delivery, secrets, new Date());
   const startedAt = performance.now();
   const durationMs = () => Math.round(performance.now() - startedAt);
   const deadline = AbortSignal.timeout(timeoutMs);

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseExactly } from "../../../client/src/exact-json.ts";
-import { diagnose, TOLERANCE_SECONDS, type Verdict } from "../../../client/src/verify/diagnose.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { runUntilInterrupted } from "../interrupt.ts";
 import { remember } from "../recent-ids.ts";
 import { jsonText, note, print, printable, styled } from "../terminal.ts";
+import { diagnose, TOLERANCE_SECONDS, type Verdict } from "../verify/diagnose.ts";
 import { formatVerdict, toVerdictRecord, type VerdictRecord } from "../verify/verdict-view.ts";
 
 /* A webhook receiver on this machine that shows the deliveries it receives. */
@@ -38,7 +38,7 @@ export async function receive({ port, status, count, secrets, json }: ReceiveOpt
     response.writeHead(status).end();
     const delivery = { headers: new Map(Object.entries(headers)), body };
     const options = { now: receivedAt, toleranceSeconds: TOLERANCE_SECONDS };
-    const verdicts = secrets.length === 0 ? [] : await diagnose(delivery, secrets, options);
+    const verdicts = secrets.length === 0 ? [] : diagnose(delivery, secrets, options);
     const record: ReceivedDelivery = {
       received_at: receivedAt.toISOString(),
       method,

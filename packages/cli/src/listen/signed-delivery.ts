@@ -1,10 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  type Scheme,
-  serviceSignature,
-  signatureOf,
-  standardWebhooks,
-} from "../../../client/src/verify/signature-schemes.ts";
+import { type Scheme, serviceSignature, signatureOf, standardWebhooks } from "../verify/signature-schemes.ts";
 
 /* Deliveries as the service sends them, for receivers that the service cannot reach. Pure. */
 
@@ -31,22 +26,22 @@ export function localDeliveryId(eventId: string): string {
  * @param secrets the current one first; the others sign as during a rotation
  * @param at the time of the request
  */
-export async function deliveryHeaders(
+export function deliveryHeaders(
   { id, event, test, body }: LocalDelivery,
   [current = "", ...previous]: string[],
   at: Date,
-): Promise<Record<string, string>> {
-  const input = { id, timestamp: String(Math.floor(at.getTime() / 1000)), body: Uint8Array.from(body) };
+): Record<string, string> {
+  const input = { id, timestamp: String(Math.floor(at.getTime() / 1000)), body };
   const sign = (scheme: Scheme) => (secret: string) => signatureOf(scheme, secret, input);
-  const older = (await Promise.all(previous.map(sign(serviceSignature)))).join(", ");
-  const all = await Promise.all([current, ...previous].map(sign(standardWebhooks)));
+  const older = previous.map(sign(serviceSignature)).join(", ");
+  const all = [current, ...previous].map(sign(standardWebhooks));
   return {
     "Content-Type": "application/json",
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": event,
     "X-Service-Delivery": id,
     ...(test && { "X-Service-Test": "true" }),
-    "X-Service-Signature": await signatureOf(serviceSignature, current, input),
+    "X-Service-Signature": signatureOf(serviceSignature, current, input),
     ...(older !== "" && { "X-Service-Signature-Previous": older }),
     "webhook-id": id,
     "webhook-timestamp": input.timestamp,

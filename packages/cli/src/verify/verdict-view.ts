@@ -1,5 +1,5 @@
-import type { Verdict } from "../../../client/src/verify/diagnose.ts";
 import { styled } from "../terminal.ts";
+import type { Verdict } from "./diagnose.ts";
 
 /** A verdict in `--json`. The names are API. */
 export interface VerdictRecord {

@@ -7,9 +7,9 @@ import { follow } from "../../../../packages/cli/src/listen/follow.ts";
 import type { Destination } from "../../../../packages/cli/src/listen/forward.ts";
 import { forwardDelivery, readForwardUrl } from "../../../../packages/cli/src/listen/forward.ts";
 import { generateSecret } from "../../../../packages/cli/src/listen/forward-secret.ts";
+import { diagnose } from "../../../../packages/cli/src/verify/diagnose.ts";
 import { type Client, createClient } from "../../../../packages/client/src/client.ts";
 import { parseExactly } from "../../../../packages/client/src/exact-json.ts";
-import { diagnose } from "../../../../packages/client/src/verify/diagnose.ts";
 import { eventOf, givenEvent, publish } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type Received, type Receiver, startReceiver } from "../../../support/receiver.ts";
@@ -110,8 +110,8 @@ test("forwards the bytes and headers that a webhook gets, with both signatures v
   expect(forwarded.headers["webhook-id"]?.slice(0, 13)).toBe(delivered.headers["webhook-id"]?.slice(0, 13));
   expect(forwarded.headers["webhook-id"]).not.toBe(delivered.headers["webhook-id"]);
   expect(forwarded.headers["x-service-delivery"]).toBe(forwarded.headers["webhook-id"]);
-  const verdictsOf = async ({ headers, body }: Received, secret: string) => {
-    const verdicts = await diagnose(
+  const verdictsOf = ({ headers, body }: Received, secret: string) => {
+    const verdicts = diagnose(
       {
         headers: new Map(Object.entries(headers).map(([name, value]) => [name, String(value)])),
         body: Buffer.from(body),
@@ -121,8 +121,8 @@ test("forwards the bytes and headers that a webhook gets, with both signatures v
     );
     return verdicts.map(({ isValid }) => isValid);
   };
-  expect(await verdictsOf(forwarded, destination.secrets[0] ?? "")).toEqual([true, true]);
-  expect(await verdictsOf(delivered, body.data.secret)).toEqual([true, true]);
+  expect(verdictsOf(forwarded, destination.secrets[0] ?? "")).toEqual([true, true]);
+  expect(verdictsOf(delivered, body.data.secret)).toEqual([true, true]);
 });
 
 test("shows each event with the response to it, and stops after --count with exit code 1 if one failed", async () => {

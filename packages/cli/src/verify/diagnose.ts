@@ -1,7 +1,4 @@
-import { areEqual, type Bytes, fromText } from "./bytes.ts";
-import { hmac } from "./hashes.ts";
-import type { Finding } from "./mistakes.ts";
-import * as mistakes from "./mistakes.ts";
+import { caseChanged, type Finding, mistakenSignature, mistakesOf } from "./mistakes.ts";
 import {
   type Scheme,
   type SignatureInput,
@@ -16,11 +13,7 @@ export interface ReceivedRequest {
   /** Names in lower case. */
   headers: ReadonlyMap<string, string>;
   /** The exact bytes that were received. */
-  body: Uint8Array;
-}
-
-interface ParsedRequest extends ReceivedRequest {
-  body: Bytes;
+  body: Buffer;
 }
 
 export interface Verdict {
@@ -47,15 +40,10 @@ export const TOLERANCE_SECONDS = 300;
 const schemes = [serviceSignature, standardWebhooks];
 
 /** @returns one verdict per signature header; a single invalid one when the request has none */
-export async function diagnose(
-  { headers, body }: ReceivedRequest,
-  secrets: string[],
-  options: DiagnoseOptions,
-): Promise<Verdict[]> {
-  const request = { headers, body: Uint8Array.from(body) };
-  const present = schemes.filter(({ header }) => headers.has(header.toLowerCase()));
-  const verdicts: Verdict[] = [];
-  for (const scheme of present) verdicts.push(await diagnoseScheme(scheme, request, secrets, options));
+export function diagnose(request: ReceivedRequest, secrets: string[], options: DiagnoseOptions): Verdict[] {
+  const verdicts = schemes
+    .filter(({ header }) => request.headers.has(header.toLowerCase()))
+    .map((scheme) => diagnoseScheme(scheme, request, secrets, options));
   if (verdicts.length === 0) return [invalid(serviceSignature.header, [signatureMissing])];
   const hasValid = verdicts.some(({ isValid }) => isValid);
   return verdicts.map((verdict) =>
@@ -78,30 +66,27 @@ const signatureMissing: Finding = {
   fix: "Check the headers as received: names are case-insensitive, and a proxy may remove unknown headers.",
 };
 
-async function diagnoseScheme(
+function diagnoseScheme(
   scheme: Scheme,
-  request: ParsedRequest,
+  request: ReceivedRequest,
   secrets: string[],
   options: DiagnoseOptions,
-): Promise<Verdict> {
+): Verdict {
   const { header } = scheme;
   const input = inputOf(request);
   const missing = scheme === standardWebhooks ? missingHeaders(request) : [];
-  const signer = await signerOf(scheme, header, request, input, secrets);
+  const signer = signerOf(scheme, header, request, input, secrets);
   if (signer !== undefined && missing.length === 0) {
     const findings = scheme === standardWebhooks ? timestampFindings(input.timestamp, options) : [];
     return { header, isValid: findings.length === 0, secretNumber: signer + 1, findings };
   }
   const { previousHeader } = scheme;
-  const oldSigner = previousHeader ? await signerOf(scheme, previousHeader, request, input, secrets) : undefined;
+  const oldSigner = previousHeader ? signerOf(scheme, previousHeader, request, input, secrets) : undefined;
   if (oldSigner !== undefined) return { header, isValid: true, secretNumber: oldSigner + 1, findings: [oldSecret] };
   if (missing.length > 0) return invalid(header, missing);
   if (request.body.length === 0) return invalid(header, [emptyBody]);
   const signatures = signaturesIn(scheme, header, request);
-  const findings =
-    (await findWrongHeader(scheme, request, input, secrets)) ??
-    (await findTruncation(scheme, signatures, input, secrets)) ??
-    (await findMistakes(scheme, signatures, input, secrets));
+  const findings = findWrongHeader(scheme, request, input, secrets) ?? findMistake(scheme, signatures, input, secrets);
   return invalid(header, findings ?? unexplained(request, secrets));
 }
 
@@ -112,7 +97,7 @@ const invalid = (header: string, findings: Finding[]): Verdict => ({
   findings,
 });
 
-function inputOf({ headers, body }: ParsedRequest): SignatureInput {
+function inputOf({ headers, body }: ReceivedRequest): SignatureInput {
   const id = headers.get("webhook-id") ?? headers.get("x-service-delivery") ?? "";
   return { id, timestamp: headers.get("webhook-timestamp") ?? "", body };
 }
@@ -121,15 +106,15 @@ const signaturesIn = ({ split }: Scheme, header: string, { headers }: ReceivedRe
   split(headers.get(header.toLowerCase()) ?? "").filter((signature) => signature !== "");
 
 /** @returns the index of the secret that produced one of the signatures in a header; undefined if none did */
-async function signerOf(
+function signerOf(
   scheme: Scheme,
   header: string,
-  request: ParsedRequest,
+  request: ReceivedRequest,
   input: SignatureInput,
   secrets: string[],
-): Promise<number | undefined> {
+): number | undefined {
   const signatures = signaturesIn(scheme, header, request);
-  const correct = await Promise.all(secrets.map((secret) => signatureOf(scheme, secret, input)));
+  const correct = secrets.map((secret) => signatureOf(scheme, secret, input));
   const index = correct.findIndex((signature) => signatures.includes(signature));
   return index === -1 ? undefined : index;
 }
@@ -176,135 +161,41 @@ function timestampFindings(timestamp: string, { now, toleranceSeconds }: Diagnos
   return [{ code: "timestamp_future", message, fix: "Check the receiver's clock: it is slow." }];
 }
 
-async function findWrongHeader(
+function findWrongHeader(
   scheme: Scheme,
-  request: ParsedRequest,
+  request: ReceivedRequest,
   input: SignatureInput,
   secrets: string[],
-): Promise<Finding[] | undefined> {
+): Finding[] | undefined {
   const other = scheme === standardWebhooks ? serviceSignature : standardWebhooks;
-  if ((await signerOf(other, scheme.header, request, input, secrets)) === undefined) return undefined;
+  if (signerOf(other, scheme.header, request, input, secrets) === undefined) return undefined;
   const message = `The value of ${scheme.header} is a signature for ${other.header}.`;
   return [{ code: "wrong_header", message, fix: "Compare each signature with the header of its own scheme." }];
 }
 
-/** A shorter part could match by chance. */
-const MIN_PART_LENGTH = 16;
-
-async function findTruncation(
-  scheme: Scheme,
-  signatures: string[],
-  input: SignatureInput,
-  secrets: string[],
-): Promise<Finding[] | undefined> {
-  const expected = await Promise.all(secrets.map((secret) => signatureOf(scheme, secret, input)));
-  // A signature without its base64 padding is not truncated: findMistakes reports it.
-  const isPartOf = (part: string, whole: string) =>
-    whole.startsWith(part) && part.length < whole.replace(/=+$/, "").length;
-  const part = signatures.find(
-    (text) => text.length >= MIN_PART_LENGTH && expected.some((whole) => isPartOf(text, whole)),
-  );
-  if (part === undefined) return undefined;
-  const message = `The signature is truncated to ${part.length} characters.`;
-  const fix = "Keep the whole header value; check for a column or a buffer that is too short.";
-  return [{ code: "signature_truncated", message, fix }];
-}
-
-/** A value that may have been used for the signature, and the mistakes that lead to it. The correct value has none. */
-interface Candidate<Value> {
-  value: Value;
-  mistakes: Finding[];
-}
-
-/** Upper bound on combined mistakes. Larger combinations match by chance and take too long. */
-const MAX_MISTAKES = 2;
-
 /** Upper bound on signatures that are explained, because a hostile header may contain thousands. A rotation has three. */
 const MAX_EXPLAINED = 3;
 
-/** Finds the smallest combination of mistakes that produces one of the signatures. */
-async function findMistakes(
+/** Finds the mistake that produces one of the signatures. Two mistakes at once are not found. */
+function findMistake(
   scheme: Scheme,
   signatures: string[],
   input: SignatureInput,
   secrets: string[],
-): Promise<Finding[] | undefined> {
+): Finding[] | undefined {
   const targets = signatures.slice(0, MAX_EXPLAINED).map((text) => text.trim().replaceAll('"', ""));
-  const encodings = withMistakes(scheme.encode, mistakes.encodingsOf.get(scheme));
-  let best: Finding[] | undefined;
-  for await (const mac of macCandidates(scheme, input, secrets)) {
-    for (const encoding of encodings) {
-      const found = mistakesOf(mac, encoding);
-      if (found.length > MAX_MISTAKES || (best && found.length >= best.length)) continue;
-      if (targets.includes(encoding.value(mac.value))) best = found;
-    }
-  }
-  if (best?.length !== 0) return best;
-  return [{ code: "signature_quoted", message: "The signature is enclosed in quotes.", fix: "Remove the quotes." }];
+  if (secrets.some((secret) => targets.includes(signatureOf(scheme, secret, input)))) return [signatureQuoted];
+  const found = mistakesOf(scheme).find((mistake) =>
+    secrets.some((secret) => targets.includes(mistakenSignature(scheme, mistake, secret, input) ?? "")),
+  );
+  return found && [{ code: found.code, message: found.message, fix: found.fix }];
 }
 
-/** Generates the MACs of all combinations of up to MAX_MISTAKES mistakes. */
-async function* macCandidates(
-  scheme: Scheme,
-  input: SignatureInput,
-  secrets: string[],
-): AsyncGenerator<Candidate<Bytes>> {
-  const bodies = variantsOf(input.body, mistakes.bodies, ({ change }) => toBytes(change(input.body)), areEqual);
-  const contents = withMistakes<mistakes.ContentChange>(scheme.content, mistakes.contentsOf.get(scheme));
-  const macs = withMistakes<mistakes.MacChange>(hmac, mistakes.macs);
-  const keys = withMistakes<mistakes.KeyChange>(scheme.key, mistakes.keysOf.get(scheme));
-  for (const secret of secrets.flatMap((each) =>
-    variantsOf(each, mistakes.secrets, ({ change }) => change(each), Object.is),
-  )) {
-    for (const key of keys) {
-      const keyBytes = await key.value(secret.value);
-      for (const body of bodies) {
-        for (const content of contents) {
-          if (hasTooMany(secret, key, body, content)) continue;
-          const signed = content.value({ ...input, body: body.value });
-          if (signed === undefined) continue;
-          for (const mac of macs) {
-            if (hasTooMany(secret, key, body, content, mac)) continue;
-            yield { value: await mac.value(keyBytes, signed), mistakes: mistakesOf(secret, key, body, content, mac) };
-          }
-        }
-      }
-    }
-  }
-}
-
-const mistakesOf = (...candidates: Candidate<unknown>[]): Finding[] => candidates.flatMap(({ mistakes }) => mistakes);
-const hasTooMany = (...candidates: Candidate<unknown>[]): boolean => mistakesOf(...candidates).length > MAX_MISTAKES;
-
-const toCandidate = <Change>({ change, ...mistake }: mistakes.MistakeRow<Change>): Candidate<Change> => ({
-  value: change,
-  mistakes: [mistake],
-});
-
-/** The correct function, and the functions that the rows have in its place. */
-const withMistakes = <Change>(correct: Change, rows: mistakes.MistakeRow<Change>[] = []): Candidate<Change>[] => [
-  { value: correct, mistakes: [] },
-  ...rows.map(toCandidate),
-];
-
-/** The value itself, and each different value that a row changes it to. */
-function variantsOf<Value, Change>(
-  value: Value,
-  rows: mistakes.MistakeRow<Change>[],
-  apply: (row: mistakes.MistakeRow<Change>) => Value | undefined,
-  isSame: (one: Value, other: Value) => boolean,
-): Candidate<Value>[] {
-  const variants: Candidate<Value>[] = [{ value, mistakes: [] }];
-  for (const row of rows) {
-    const changed = apply(row);
-    const isNew = changed !== undefined && !variants.some((variant) => isSame(variant.value, changed));
-    if (isNew) variants.push({ ...toCandidate(row), value: changed });
-  }
-  return variants;
-}
-
-const toBytes = (body: Bytes | string | undefined): Bytes | undefined =>
-  typeof body === "string" ? fromText(body) : body;
+const signatureQuoted: Finding = {
+  code: "signature_quoted",
+  message: "The signature is enclosed in quotes.",
+  fix: "Remove the quotes.",
+};
 
 /** `whsec_` and 64 hex digits. */
 const SECRET = /^whsec_[0-9a-f]{64}$/;
@@ -325,7 +216,7 @@ function unexplained({ headers, body }: ReceivedRequest, secrets: string[]): Fin
     const message =
       "The secret is not one that the service created (whsec_ and 64 hex digits, 70 characters in total): it is cut off, or was imported with the webhook.";
     const fix = "Copy it again. If it is lost, create a new one: svc webhooks rotate <id>.";
-    findings.push(isCase ? mistakes.caseChanged : { code: "secret_incomplete", message, fix });
+    findings.push(isCase ? caseChanged : { code: "secret_incomplete", message, fix });
   }
   if (findings.length > 0) return findings;
   const message =

@@ -1,5 +1,5 @@
-import { type Bytes, concat, fromText, standardKey, toBase64, toHex } from "./bytes.ts";
-import { hmac } from "./hashes.ts";
+import { createHmac } from "node:crypto";
+import { standardKey } from "../../../client/src/verify/standard-key.ts";
 
 /*
  * The two signatures of a delivery, as a receiver computes them from the documentation. Pure. Not shared with the service's
@@ -10,7 +10,7 @@ import { hmac } from "./hashes.ts";
 export interface SignatureInput {
   id: string;
   timestamp: string;
-  body: Bytes;
+  body: Buffer;
 }
 
 export interface Scheme {
@@ -20,19 +20,19 @@ export interface Scheme {
   previousHeader?: string;
   /** Splits a header value into its signatures. */
   split(value: string): string[];
-  key(secret: string): Bytes;
-  content(input: SignatureInput): Bytes;
+  key(secret: string): string | Uint8Array;
+  content(input: SignatureInput): Buffer | undefined;
   /** Encodes a MAC for the header. */
-  encode(mac: Bytes): string;
+  encode(mac: Buffer): string;
 }
 
 export const serviceSignature: Scheme = {
   header: "X-Service-Signature",
   previousHeader: "X-Service-Signature-Previous",
   split: (value) => value.split(",").map((part) => part.trim()),
-  key: fromText,
+  key: (secret) => secret,
   content: ({ body }) => body,
-  encode: (mac) => `sha256=${toHex(mac)}`,
+  encode: (mac) => `sha256=${mac.toString("hex")}`,
 };
 
 /** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
@@ -41,13 +41,13 @@ export const standardWebhooks: Scheme = {
   split: (value) => value.split(" "),
   key: standardKey,
   content: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}.`, body),
-  encode: (mac) => `v1,${toBase64(mac)}`,
+  encode: (mac) => `v1,${mac.toString("base64")}`,
 };
 
-export const prepend = (prefix: string, body: Bytes): Bytes => concat(fromText(prefix), body);
+export const prepend = (prefix: string, body: Buffer): Buffer => Buffer.concat([Buffer.from(prefix), body]);
 
-export const signatureOf = async (
-  { key, content, encode }: Scheme,
-  secret: string,
-  input: SignatureInput,
-): Promise<string> => encode(await hmac(key(secret), content(input)));
+export const hmac = (key: string | Uint8Array, content: Uint8Array, algorithm = "sha256"): Buffer =>
+  createHmac(algorithm, key).update(content).digest();
+
+export const signatureOf = ({ key, content, encode }: Scheme, secret: string, input: SignatureInput): string =>
+  encode(hmac(key(secret), content(input) ?? Buffer.alloc(0)));
