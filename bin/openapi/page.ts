@@ -7,6 +7,9 @@ import { promisify } from "node:util";
 
 const root = join(import.meta.dirname, "../..");
 
+/** Redoc keeps its settings in a cookie, which would be sent to the console and the API of the same origin. */
+const WITHOUT_COOKIES = `Object.defineProperty(document, "cookie", { get: () => "", set: () => {} });`;
+
 /**
  * Renders docs/openapi.json as one HTML page with Redocly. The page needs no other file and no network, and neither does
  * its rendering, which takes a second.
@@ -24,9 +27,10 @@ export async function apiPage(): Promise<string> {
       env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
     });
     const html = await readFile(file, "utf8");
-    return html.replace(
+    const page = html.replace("<head>", () => `<head><script>${WITHOUT_COOKIES}</script>`);
+    return page.replace(
       "<head>",
-      () => `<head><meta http-equiv="Content-Security-Policy" content="${policyOf(html)}">`,
+      () => `<head><meta http-equiv="Content-Security-Policy" content="${policyOf(page)}">`,
     );
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -391,19 +391,19 @@ describe("a stdout that cannot be written", () => {
 
   test.each(programs)("%s %s reports a full device, with exit code 1", (name, ...args) => {
     const expected = { status: 1, stderr: "Could not write to stdout (ENOSPC).\n" };
-    expect(into("> /dev/full", [`bin/${name}.ts`, ...args])).toEqual(expected);
+    expect(into("> /dev/full", ["bin/run.cjs", name, ...args])).toEqual(expected);
   });
 
   test.each(Object.keys(printsCredential).filter((name) => printsCredential[name]))(
     "%s is refused with a closed one",
     (name) => {
-      const { status, stderr } = into(">&-", [`bin/${name}.ts`, "--user", "alice"]);
+      const { status, stderr } = into(">&-", ["bin/run.cjs", name, "--user", "alice"]);
       expect({ status, stderr }).toEqual({ status: 1, stderr: "stdout is closed: the secret would be lost.\n" });
     },
   );
 
   test("token whose reader has closed the pipe exits with 1", async () => {
-    const child = startProgram(["bin/token.ts", "--user", "alice"], settings);
+    const child = startProgram(["bin/run.cjs", "token", "--user", "alice"], settings);
     child.stdout.destroy();
     expect(await once(child, "close")).toEqual([1, null]);
   });

@@ -438,6 +438,11 @@ async function probeDuringOutage(service: TestService): Promise<void> {
     await expectStatus(api.get(`/v1/projects/${projectId}/webhooks`), 200);
     await expectStatus(api.patch(path, { events: ["deploy.started"] }), 200);
   });
+  await withReceiver(service, async ({ api, path, webhook }) => {
+    await givenWaiting(webhook, { due: new Date(Date.now() + 3_600_000), attempt_count: 1 });
+    await expectStatus(api.patch(path, { mode: "live" }), 200);
+    await untilAll(webhook, ["succeeded"]);
+  });
 }
 
 async function redeliverDuringAttempt(service: TestService): Promise<void> {
@@ -584,7 +589,7 @@ async function loseRaces(service: TestService): Promise<void> {
     interceptDynamo(async (call, send) => {
       const Item = call.input.Item as Record<string, unknown> | undefined;
       const isMeant = [webhook.id, notified.id].includes(Item?.webhook_id as string);
-      if (!isMeant || !isCall(call, "PutItem", "deliveries")) return send();
+      if (!isMeant || Item?.status !== "pending" || !isCall(call, "PutItem", "deliveries")) return send();
       lost += 1;
       await send({ ...call.input, Item: { ...Item, place: `1#${secondsFromNow(60)}#another`, version: randomUUID() } });
       return send();

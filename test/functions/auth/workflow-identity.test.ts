@@ -541,7 +541,7 @@ test("a trusted workflow that an earlier release stored with all fields in the l
 
 test.each([
   ["of the repository", [{ reason: "TableReadKeyRangeThroughputExceeded" }], "401 workflow_not_trusted"],
-  ["without a reason", undefined, "401 workflow_not_trusted"],
+  ["without a reason", undefined, "503 service_unavailable"],
   ["of the table", [{ reason: "TableReadMaxOnDemandThroughputExceeded" }], "503 service_unavailable"],
   ["of the account", [{ reason: "TableReadAccountLimitExceeded" }], "503 service_unavailable"],
 ])("throttling %s has its own answer, with and without a project", async (_title, ThrottlingReasons, expected) => {

@@ -79,7 +79,7 @@ test.each(["ref", "environment", "job_workflow_ref", "event_name", "name", "issu
   "a %s of 60,000 characters is rejected in a few milliseconds",
   (field) => {
     for (const text of ["@", "a@", "a", "/", "refs/", "1", "_", " "]) {
-      const hostile = { ...input, [field]: `${text.repeat(60_000 / text.length)}[` };
+      const hostile = { ...input, [field]: `[${text.repeat(60_000 / text.length)}[` };
       const before = process.threadCpuUsage();
       expect(() => parse(trustedWorkflowInput(), hostile)).toThrow(ApiError);
       expect(process.threadCpuUsage(before).user).toBeLessThan(100_000);
