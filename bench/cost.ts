@@ -62,8 +62,8 @@ export function requestLines({ calls, sizes }: Units, credential: Credential, co
   const [authorizer, endpoint] = [calls[`${credential}Authorizer`], calls[`${credential}Endpoint`]];
   return [
     line("API Gateway", "apiRequest", MILLION),
-    ...linesOf({ what: "authorizer", file: "auth/authorizer", usage: authorizer, calls: MILLION }, config),
-    ...linesOf({ what: "endpoint", file: "projects/list", usage: endpoint, calls: MILLION }, config),
+    ...linesOf({ what: "authorizer", file: "auth-authorizer", usage: authorizer, calls: MILLION }, config),
+    ...linesOf({ what: "endpoint", file: "listProjects", usage: endpoint, calls: MILLION }, config),
     line("access log", "logByte", MILLION * sizes[`${credential}AccessLogBytes`]),
     line("responses", "byteOut", MILLION * sizes.responseBytes),
   ];
@@ -90,12 +90,12 @@ export function deliveryLines({ calls: counted, sizes }: Units, mix: DeliveryMix
   // In a batch only concurrent calls can be counted, not which of them wait for each other.
   const waits = counted[`fanOut1x${webhooks}`].waits;
   const sending: CallOf = {
-    ...{ what: "send", file: "attempts/send", usage: counted[`send${batch}`] },
+    ...{ what: "send", file: "attempts-send", usage: counted[`send${batch}`] },
     ...{ calls: MILLION / batch, waits: counted.send1.waits, elsewhereMs: config.receiverMs },
   };
   return [
     ...eventLines(events, batch),
-    ...linesOf({ what: "fan-out", file: "deliveries/fan-out", usage: fanOut, calls, waits }, config),
+    ...linesOf({ what: "fan-out", file: "deliveries-fan-out", usage: fanOut, calls, waits }, config),
     line("deliveries queue: received, deleted", "queueRequest", (2 * MILLION) / batch),
     line("deliveries queue: fair", "fairQueueRequest", calls * fanOut.queueRequests + (2 * MILLION) / batch),
     ...linesOf(sending, config),
@@ -109,14 +109,14 @@ function waitingLines({ calls: counted, sizes }: Counted, visit: 1 | 10 | 100, c
   const batch = visit === 1 ? 1 : 10;
   const visits = MILLION / visit;
   const fanOut: CallOf = {
-    ...{ what: "fan-out", file: "deliveries/fan-out", usage: batch === 1 ? quietFanOut : waitingFanOut },
+    ...{ what: "fan-out", file: "deliveries-fan-out", usage: batch === 1 ? quietFanOut : waitingFanOut },
     ...{ calls: MILLION / batch, waits: quietFanOut.waits },
   };
   // The first delivery of each visit also creates the wake-up, and sends its message.
   const created = batch === 1 ? 0 : visits;
   const rounds = Math.ceil(visit / AT_ONCE);
   const work: CallOf = {
-    ...{ what: "work", file: "attempts/send-slow", usage: counted[`work${visit}`], calls: visits },
+    ...{ what: "work", file: "attempts-send-slow", usage: counted[`work${visit}`], calls: visits },
     ...{ waits: counted.work1.waits + WAITS_PER_ROUND * (rounds - 1), elsewhereMs: rounds * config.receiverMs },
   };
   return [
@@ -140,7 +140,7 @@ const eventLines = (events: number, batch: number): Line[] => [
 /** Returns the bill of a stage without traffic, per month. */
 export function idleLines({ stage, calls }: Units, config: Config): Line[] {
   const runs = { calls: SECONDS_A_MONTH / 60 };
-  const publish = { ...runs, file: "deliveries/publish-notifications", usage: calls.publishNothing };
+  const publish = { ...runs, file: "deliveries-publish-notifications", usage: calls.publishNothing };
   // Lambda keeps five long polls of 20 s open per queue. It reduces them to two only without a maximum concurrency.
   // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
   const polls = stage.pollers * 5 * (SECONDS_A_MONTH / 20);
@@ -150,7 +150,7 @@ export function idleLines({ stage, calls }: Units, config: Config): Line[] {
     line(`${stage.idleMetrics} metrics that are written every minute`, "customMetric", stage.idleMetrics),
     line("polls of idle queues", "queueRequest", polls),
     line("JWT secret", "secret", stage.secrets),
-    ...linesOf({ ...runs, what: "sweep", file: "deliveries/sweep", usage: calls.sweepNothing }, config),
+    ...linesOf({ ...runs, what: "sweep", file: "deliveries-sweep", usage: calls.sweepNothing }, config),
     ...linesOf({ ...publish, what: `search for notifications, ${publish.usage.reads} reads a minute` }, config),
   ];
 }
@@ -188,17 +188,17 @@ function retryLines({ calls: counted, sizes }: Units, config: Config): Line[] {
   const usage = { ...fail1, reads: more("reads"), writes: more("writes"), logBytes: more("logBytes") };
   // The failed attempt shares its call with nine others, which wait for it.
   return [
-    ...linesOf({ what: "fail", file: "attempts/send", usage, calls: MILLION, waits: more("waits") }, config).filter(
+    ...linesOf({ what: "fail", file: "attempts-send", usage, calls: MILLION, waits: more("waits") }, config).filter(
       ({ price }) => price !== "invocation",
     ),
     line("slow deliveries queue: received, deleted", "queueRequest", 2 * MILLION),
     line("slow deliveries queue: fair", "fairQueueRequest", 3 * MILLION),
-    ...linesOf({ ...once, what: "retry", file: "attempts/send-slow", usage: retry }, config),
+    ...linesOf({ ...once, what: "retry", file: "attempts-send-slow", usage: retry }, config),
     line("requests to receivers", "byteOut", MILLION * sizes.requestBytes),
   ];
 }
 
-/** Memory of `credentials/verify`. */
+/** Memory of `credentials-verify`. */
 const VERIFY_MB = 512;
 
 /** Returns the price of a verification by another service: the reads of the authorizer and of the membership, one after the other. */

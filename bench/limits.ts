@@ -1,6 +1,6 @@
 import { AT_ONCE } from "../functions/attempts/work.ts";
 import { DEFAULT_SCHEDULE } from "../functions/manifest/retry-schedule.ts";
-import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
 import { DUE_SHARDS } from "../functions/webhooks/wake-up-store.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
@@ -47,23 +47,23 @@ export interface Limit {
 export const filled = (text: string, values: Record<string, unknown>): string =>
   text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
 
-const workerFor = (file: WorkerRow["file"]): WorkerRow => {
-  const row = (workers as readonly WorkerRow[]).find((worker) => worker.file === file);
-  if (!row) throw new Error(`No worker row has the file ${file}`);
+const workerFor = (id: WorkerRow["id"]): WorkerRow => {
+  const row = (workerRows as readonly WorkerRow[]).find((worker) => worker.id === id);
+  if (!row) throw new Error(`No worker row has the id ${id}`);
   return row;
 };
 
-function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency: number } {
-  const { trigger } = workerFor(file);
-  if (trigger.kind !== "queue") throw new Error(`${file} is not triggered by a queue`);
+function mappingOf(id: WorkerRow["id"]): { batchSize: number; maxConcurrency: number } {
+  const { trigger } = workerFor(id);
+  if (trigger.kind !== "queue") throw new Error(`${id} is not triggered by a queue`);
   return trigger;
 }
 
 /** Returns the milliseconds of a warm call of a function. */
 function callMs(units: Units, given: Assumptions) {
   const { memoryMb } = asDeployed(units);
-  return (file: string, usage: Usage, waits = usage.waits, receiverMs = 0) =>
-    billedMs(usage, waits, receiverMs, memoryMb(file), { ...given, coldShare: 0 });
+  return (id: string, usage: Usage, waits = usage.waits, receiverMs = 0) =>
+    billedMs(usage, waits, receiverMs, memoryMb(id), { ...given, coldShare: 0 });
 }
 
 /** Returns the milliseconds of a full batch of each sender. In a batch, waits are those of a call with one message. */
@@ -71,12 +71,12 @@ function sendersMs(units: Units, given: Assumptions) {
   const { send1, send10, work1, work100 } = units.calls;
   const msOf = callMs(units, given);
   return {
-    normal: (receiverMs: number) => msOf("attempts/send", send10, send1.waits, receiverMs),
+    normal: (receiverMs: number) => msOf("attempts-send", send10, send1.waits, receiverMs),
     /** Visits that send a hundred deliveries each, fifty at once. `lines`: the webhooks that one sender works on. */
     visit(receiverMs: number, lines = 1) {
       const rounds = DRAINED / AT_ONCE;
       const waits = work1.waits + WAITS_PER_ROUND * (rounds - 1);
-      return msOf("attempts/send-slow", { ...work100, cpuMs: lines * work100.cpuMs }, waits, rounds * receiverMs);
+      return msOf("attempts-send-slow", { ...work100, cpuMs: lines * work100.cpuMs }, waits, rounds * receiverMs);
     },
   };
 }
@@ -86,19 +86,19 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   const { fanOut1x1, fanOut10x1, send1, sweepNothing, sweep320, waitingFanOut } = units.calls;
   const msOf = callMs(units, given);
   const sendMs = sendersMs(units, given);
-  const sender = mappingOf("attempts/send");
-  const slowSender = mappingOf("attempts/send-slow");
-  const fanOut = mappingOf("deliveries/fan-out");
-  const fanOutMs = msOf("deliveries/fan-out", fanOut10x1, fanOut1x1.waits);
+  const sender = mappingOf("attempts-send");
+  const slowSender = mappingOf("attempts-send-slow");
+  const fanOut = mappingOf("deliveries-fan-out");
+  const fanOutMs = msOf("deliveries-fan-out", fanOut10x1, fanOut1x1.waits);
   /** Deliveries that one worker sends per second. */
   const lineOf = (receiverMs: number, lines?: number) => (DRAINED * 1000) / sendMs.visit(receiverMs, lines);
   /** Little's law: concurrency divided by duration, times the batch size. */
   const throughputOf = ({ maxConcurrency, batchSize }: typeof sender, ms: number) =>
     (maxConcurrency * batchSize * 1000) / ms;
   /** CPU time only: the sweep makes the calls of a page concurrently. */
-  const cores = asDeployed(units).memoryMb("deliveries/sweep") / MB_PER_VCPU;
+  const cores = asDeployed(units).memoryMb("deliveries-sweep") / MB_PER_VCPU;
   const sweepMs = (((sweep320.cpuMs - sweepNothing.cpuMs) / SWEPT) * given.cpuFactor) / cores;
-  const sweptPerSecond = ((workerFor("deliveries/sweep").timeoutSeconds - 5) * 1000) / sweepMs / 60;
+  const sweptPerSecond = ((workerFor("deliveries-sweep").timeoutSeconds - 5) * 1000) / sweepMs / 60;
   const sweepsPerFailure = DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length;
   const indexWritesPerFailure = failedAttempts(units).reduce((sum, { indexWrites }) => sum + indexWrites, 0);
   const tableWrites = Math.max(fanOut1x1.writes, send1.writes);

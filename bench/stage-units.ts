@@ -34,7 +34,7 @@ type Json = any;
 
 /** The functions whose calls are priced. A new endpoint needs no entry here. */
 const PRICED =
-  /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep|publish-notifications)|attempts\/send(-slow)?)$/;
+  /^(auth-authorizer|listProjects|deliveries-(fan-out|sweep|publish-notifications)|attempts-send(-slow)?)$/;
 
 /**
  * Synthesizes the prod stack. Counts the resources of a stage that cost money even without traffic, and returns the configuration

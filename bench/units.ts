@@ -17,7 +17,7 @@ import { createDelivery, type Delivery } from "../functions/deliveries/delivery.
 import * as deliveryStore from "../functions/deliveries/delivery-store.ts";
 import { createDeploymentEvent } from "../functions/deployments/deployment-event.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
-import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
 import { isConditionFailed, sqs } from "../functions/platform/aws.ts";
 import { queueUrl } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
@@ -151,8 +151,8 @@ export const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil
 const calls: Usage[] = [];
 
 /** Loads a function. Its calls are counted; the time is correct only when nothing else runs on this thread. */
-const meteredLoad = async (file: string): Promise<LambdaHandler> => {
-  const handler = await fromSources(file);
+const meteredLoad = async (id: string): Promise<LambdaHandler> => {
+  const handler = await fromSources(id);
   return async (event, context) => {
     const meter = new Meter();
     const before = process.threadCpuUsage();
@@ -321,7 +321,7 @@ const deliveries: Flow = async ({ count }, receiverUrl) => {
 
 /** Lets the worker of a webhook look at its line. Messages that call it are not consumed: many of them are delayed. */
 const visit = ({ project_id, id }: Webhook): Promise<Usage> =>
-  call("attempts/send-slow", sqsEvent({ kind: "work", project_id, webhook_id: id }));
+  call("attempts-send-slow", sqsEvent({ kind: "work", project_id, webhook_id: id }));
 
 /** Deliveries of a slow webhook, which wait in its line: one that nothing precedes, and ten while a look is planned. */
 const waiting: Flow = async ({ count }, receiverUrl) => {
@@ -361,11 +361,11 @@ const recovery: Flow = async ({ count }, receiverUrl) => {
 const failures: Flow = async ({ count }, receiverUrl) => {
   const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
   const delivery = newDelivery(webhook);
-  count("fail1", await call("attempts/send", sqsEvent(firstAttempt(delivery))));
+  count("fail1", await call("attempts-send", sqsEvent(firstAttempt(delivery))));
   for (let attempt = 2; await makeDue(webhook, delivery); attempt++) count(`fail${attempt}`, await visit(webhook));
   const other = await addWebhook(webhook.project_id, `${receiverUrl}/500`);
   const failed = newDelivery(other);
-  await call("attempts/send", sqsEvent(firstAttempt(failed)));
+  await call("attempts-send", sqsEvent(firstAttempt(failed)));
   await changeWebhook(other, { url: `${receiverUrl}/200` });
   await makeDue(other, failed);
   count("retry", await visit(other));
@@ -377,7 +377,7 @@ async function makeDue(webhook: Webhook, { webhook_id, id }: Delivery): Promise<
   if (row?.status !== "pending") return false;
   const place = placeOf(row, new Date());
   await putPlace(place);
-  await change(row, (stored) => stored && { ...stored, place: place.entry });
+  await change(row, (stored) => stored && { ...stored, place: place.entry, next_attempt_at: place.due });
   await wake(webhook, new Date());
   return true;
 }
@@ -395,10 +395,10 @@ async function seedWakeUps(count: number): Promise<void> {
 }
 
 const sweeps: Flow = async ({ count }) => {
-  count("publishNothing", await call("deliveries/publish-notifications", {}));
-  count("sweepNothing", await call("deliveries/sweep", {}));
+  count("publishNothing", await call("deliveries-publish-notifications", {}));
+  count("sweepNothing", await call("deliveries-sweep", {}));
   await seedWakeUps(SWEPT);
-  count(`sweep${SWEPT}`, await call("deliveries/sweep", {}));
+  count(`sweep${SWEPT}`, await call("deliveries-sweep", {}));
 };
 
 /** The bytes of one request to a receiver, without TLS. */
@@ -413,12 +413,12 @@ const wireBytes: Flow = async ({ size }) => {
   await once(receiver, "listening");
   const { port } = receiver.address() as AddressInfo;
   const webhook = await addWebhook(randomUUID(), `http://127.0.0.1:${port}/deployments/production`);
-  await call("attempts/send", sqsEvent(firstAttempt(newDelivery(webhook))));
+  await call("attempts-send", sqsEvent(firstAttempt(newDelivery(webhook))));
   receiver.closeAllConnections();
   receiver.close();
 };
 
-const rows: readonly WorkerRow[] = workers;
+const rows = workerRows;
 
 /** Passes all messages of a queue to its consumer in batches, as Lambda does, and deletes them. */
 async function drainQueue(queue: QueueKey): Promise<{ messages: number; usage: Usage }[]> {
@@ -431,7 +431,7 @@ async function drainQueue(queue: QueueKey): Promise<{ messages: number; usage: U
     const receive = new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages, MessageSystemAttributeNames: ["All"] });
     const { Messages = [] } = await sqs().send(receive);
     if (Messages.length === 0) return batches;
-    const usage = await call(row.file, sqsEvent(...Messages.map(({ Body = "" }) => Body)));
+    const usage = await call(row.id, sqsEvent(...Messages.map(({ Body = "" }) => Body)));
     batches.push({ messages: Messages.length, usage });
     const Entries = Messages.map(({ ReceiptHandle }, index) => ({ Id: String(index), ReceiptHandle }));
     await sqs().send(new DeleteMessageBatchCommand({ QueueUrl, Entries }));
@@ -451,14 +451,14 @@ async function consumeBatch(queue: QueueKey): Promise<Usage> {
  * @returns its usage
  * @throws Error when it reports messages as failed
  */
-async function call(file: WorkerRow["file"], event: unknown): Promise<Usage> {
-  const { timeoutSeconds = 0 } = rows.find((row) => row.file === file) ?? {};
+async function call(id: WorkerRow["id"], event: unknown): Promise<Usage> {
+  const { timeoutSeconds = 0 } = rows.find((row) => row.id === id) ?? {};
   calls.length = 0;
-  const result = await invoke(await meteredLoad(file), event, { functionName: file, timeoutSeconds });
+  const result = await invoke(await meteredLoad(id), event, { functionName: id, timeoutSeconds });
   const { batchItemFailures = [] } = (result ?? {}) as { batchItemFailures?: unknown[] };
-  if (batchItemFailures.length > 0) throw new Error(`${file} failed on ${batchItemFailures.length} messages`);
+  if (batchItemFailures.length > 0) throw new Error(`${id} failed on ${batchItemFailures.length} messages`);
   const [usage] = calls;
-  if (!usage) throw new Error(`${file} was not counted`);
+  if (!usage) throw new Error(`${id} was not counted`);
   return usage;
 }
 

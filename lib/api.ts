@@ -17,7 +17,7 @@ const ENDPOINT = { timeoutSeconds: 10, memoryMb: 512 };
 
 export interface Api {
   restApi: apigateway.RestApi;
-  /** The Lambda of each endpoint, by its path below `functions/`. */
+  /** The Lambda of each endpoint, by its row id. */
   functions: Record<string, ServiceFunction>;
 }
 
@@ -88,7 +88,7 @@ function routeEndpoints(
   // One for all: the streams have the names of the functions, and a query finds a failing endpoint without knowing it.
   const logGroup = createLogGroup(folder, "Logs", context);
   const created = endpointRows.map((row) => {
-    const { method, path, file, access } = row;
+    const { method, path, id, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,
       ...row,
@@ -105,7 +105,7 @@ function routeEndpoints(
       options: { credentialsRole },
     });
     api.root.resourceForPath(path).addMethod(method, integration, access === "anyone" ? open : authorized);
-    return [file, endpoint] as const;
+    return [id, endpoint] as const;
   });
   return Object.fromEntries(created);
 }

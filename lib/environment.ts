@@ -13,7 +13,7 @@ type Variables = Record<string, string | undefined>;
 
 interface FunctionInputs {
   /** Path below `functions/`. */
-  file: string;
+  id: string;
   uses: Grants;
   settings?: readonly SettingKey[];
   /** Overrides the variables that follow from `uses` and the stage. */
@@ -26,7 +26,7 @@ interface FunctionInputs {
  * @throws InvalidStageError when they are more than Lambda accepts
  */
 export function environmentFor(
-  { file, uses, settings = [], environment }: FunctionInputs,
+  { id, uses, settings = [], environment }: FunctionInputs,
   stage: Stage,
   data: StageResources,
 ): Record<string, string> {
@@ -46,7 +46,7 @@ export function environmentFor(
     ...environment,
   };
   const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  rejectTooLong(set, file, stage);
+  rejectTooLong(set, id, stage);
   return Object.fromEntries(set);
 }
 
@@ -66,7 +66,7 @@ const MAX_BYTES = 4_096;
 const UNKNOWN = "x".repeat(200);
 
 /** @throws InvalidStageError that names the option with the longest variable */
-function rejectTooLong(variables: [string, string][], file: string, { name }: Stage): void {
+function rejectTooLong(variables: [string, string][], id: string, { name }: Stage): void {
   // The ARN of the JWT secret is added later (jwt-secret.ts).
   const known = variables.map(([key, value]) => [key, Token.isUnresolved(value) ? UNKNOWN : value] as const);
   const bytes = Buffer.byteLength(JSON.stringify({ ...Object.fromEntries(known), JWT_SECRET_ARN: UNKNOWN }));
@@ -74,7 +74,7 @@ function rejectTooLong(variables: [string, string][], file: string, { name }: St
   const [[longest = ""] = []] = known.toSorted(([, one], [, other]) => other.length - one.length);
   const option =
     { OIDC_ISSUERS: "workflowIssuers", PERMISSIONS: "permissions", CORS_ORIGINS: "corsOrigins" }[longest] ?? longest;
-  const message = `is too long: the environment of ${file} would have ${bytes} bytes, and Lambda accepts ${MAX_BYTES}. Use fewer or shorter entries`;
+  const message = `is too long: the environment of ${id} would have ${bytes} bytes, and Lambda accepts ${MAX_BYTES}. Use fewer or shorter entries`;
   throw new InvalidStageError(name, [{ code: "custom", path: [option], message, input: undefined }]);
 }
 

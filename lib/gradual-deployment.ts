@@ -22,14 +22,14 @@ export function deployGradually(
   const application = new LambdaApplication(folder, "Application");
   // Each deployment group attaches AWS's policy for this purpose to it.
   const role = new Role(folder, "Role", { assumedBy: new ServicePrincipal("codedeploy.amazonaws.com") });
-  for (const [file, worker] of Object.entries(workers)) {
+  for (const [id, worker] of Object.entries(workers)) {
     if (!worker.alias) continue;
     new LambdaDeploymentGroup(worker, "Deployment", {
       application,
       role,
       alias: worker.alias,
       deploymentConfig: LambdaDeploymentConfig.CANARY_10PERCENT_5MINUTES,
-      alarms: createRollbackAlarms(worker, { file, alias: worker.alias, stage }),
+      alarms: createRollbackAlarms(worker, { id, alias: worker.alias, stage }),
       ignoreAlarmConfiguration: isUrgent,
       autoRollback: { deploymentInAlarm: true, failedDeployment: true, stoppedDeployment: true },
     });

@@ -15,16 +15,16 @@ export interface StageResources {
 
 /** The fields of a row from which the grants of its function are derived. */
 export interface FunctionRow {
-  file: string;
+  id: string;
   uses: Grants;
 }
 
 /** Returns the files of the functions whose row grants an action on a table or one of its indexes, sorted. */
-export function filesGranted(key: TableKey, action: string, rows: readonly FunctionRow[]): string[] {
+export function idsGranted(key: TableKey, action: string, rows: readonly FunctionRow[]): string[] {
   const isGranted = ({ tables = {}, queries = [] }: Grants) =>
     tables[key]?.some((granted) => granted === action) ||
     (action === "Query" && queries.some((index) => indexOf(index).table === key));
-  return rows.flatMap(({ file, uses }) => (isGranted(uses) ? [file] : [])).sort();
+  return rows.flatMap(({ id, uses }) => (isGranted(uses) ? [id] : [])).sort();
 }
 
 /** Returns the tables that a function uses, directly or through an index. */

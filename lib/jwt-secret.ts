@@ -2,7 +2,7 @@ import { Annotations } from "aws-cdk-lib";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
-import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
 import { statementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";
@@ -43,9 +43,9 @@ function existingSecret(scope: Construct, secretCompleteArn: string, keyArn: str
 
 /** Lets the functions that use the secret read it, and sets its ARN in their environment. */
 export function grantSecretRead(secret: ISecret, functions: Workers): void {
-  for (const { file, uses } of workers as readonly WorkerRow[]) {
+  for (const { id, uses } of workerRows as readonly WorkerRow[]) {
     if (!uses.reads?.includes("jwtSecret")) continue;
-    const reader = functions[file as keyof Workers];
+    const reader = functions[id as keyof Workers];
     reader.lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
     // This includes the previous version, which is still accepted during a rotation.
     reader.allow(...statementsForSecret(secret.secretArn, secret.encryptionKey?.keyArn));

@@ -1,7 +1,7 @@
 import type { Stack } from "aws-cdk-lib";
 import type { Stage } from "./stage.ts";
 
-/** Returns the id of a construct: `api-keys/create` -> `ApiKeysCreate`, `apiKeys` -> `ApiKeys`. */
+/** Returns the id of a construct: `api-keys-provision` -> `ApiKeysProvision`, `createApiKey` -> `CreateApiKey`. */
 export function constructId(name: string): string {
   return name.replaceAll(/(?:^|[-/])([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -24,9 +24,4 @@ export function stackName(stage: Pick<Stage, "name">): string {
  */
 export function deployedName(stage: Pick<Stage, "name">, name: string): string {
   return `${stackName(stage)}-${name}`;
-}
-
-/** Returns the folder of a function's bundle: `api-keys/create` -> `api-keys-create`. */
-export function bundleFolder(file: string): string {
-  return file.replaceAll("/", "-");
 }

@@ -4,7 +4,7 @@ import { AnyPrincipal, Effect, PolicyStatement } from "aws-cdk-lib/aws-iam";
 import { functionRows } from "../functions/manifest/function-rows.ts";
 import { readActions } from "../functions/manifest/grants-schema.ts";
 import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
-import { type FunctionRow, filesGranted } from "./grants.ts";
+import { type FunctionRow, idsGranted } from "./grants.ts";
 import { constructId, deployedName, stackName } from "./names.ts";
 import type { ServiceFunction, StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
@@ -37,7 +37,7 @@ const returningActions = ["PutItem", "UpdateItem", "DeleteItem"];
 /** Actions on a table that are denied to all principals but the functions of these files and the break-glass role. */
 export interface Denial {
   actions: string[];
-  exceptFiles: string[];
+  exceptIds: string[];
   /** Only denied if the call asks for the item (`ReturnValues`). */
   ofReturnValues?: true;
 }
@@ -47,18 +47,18 @@ export interface Denial {
  * of writes to all but those that may read.
  */
 export function denialsFor(key: TableKey, rows: readonly FunctionRow[] = functionRows): Denial[] {
-  const byFiles = Map.groupBy(dataActions, (action) => filesGranted(key, action, rows).join());
-  const denials = [...byFiles.values()].map((actions) => ({
+  const byIds = Map.groupBy(dataActions, (action) => idsGranted(key, action, rows).join());
+  const denials = [...byIds.values()].map((actions) => ({
     actions,
-    exceptFiles: filesGranted(key, actions[0] ?? "", rows),
+    exceptIds: idsGranted(key, actions[0] ?? "", rows),
   }));
-  const readers = new Set(readActions.flatMap((action) => filesGranted(key, action, rows)));
-  return [...denials, { actions: returningActions, exceptFiles: [...readers], ofReturnValues: true }];
+  const readers = new Set(readActions.flatMap((action) => idsGranted(key, action, rows)));
+  return [...denials, { actions: returningActions, exceptIds: [...readers], ofReturnValues: true }];
 }
 
 /**
  * Adds the policy to each table of secrets, in a stage that keeps data.
- * @param functions all functions of the stage by their path below `functions/`
+ * @param functions all functions of the stage by their row id
  */
 export function protectSecrets({ stage, data }: StageContext, functions: Record<string, ServiceFunction>): void {
   if (!stage.keepsData) return;
@@ -67,7 +67,7 @@ export function protectSecrets({ stage, data }: StageContext, functions: Record<
     // The policy of a table that exists already belongs to its owner.
     if (!row.isSecret || !(table instanceof Table)) continue;
     for (const denial of denialsFor(key)) {
-      const exceptRoles = denial.exceptFiles.map((file) => roleArnOf(file, functions));
+      const exceptRoles = denial.exceptIds.map((id) => roleArnOf(id, functions));
       table.addToResourcePolicy(statementOf(denial, exceptRoles, { stage, row, stack: Stack.of(table) }));
     }
   }
@@ -106,15 +106,15 @@ const returnsItem = {
   Null: { "dynamodb:ReturnValues": "false" },
 };
 
-function sidOf({ exceptFiles, ofReturnValues }: Denial): string {
+function sidOf({ exceptIds, ofReturnValues }: Denial): string {
   const subject = ofReturnValues ? "ReturnValues" : "";
-  const files = exceptFiles.length > 0 ? exceptFiles.map(constructId) : ["BreakGlass"];
+  const files = exceptIds.length > 0 ? exceptIds.map(constructId) : ["BreakGlass"];
   return `${subject}Only${files.join("And")}`;
 }
 
-function roleArnOf(file: string, functions: Record<string, ServiceFunction>): string {
-  const role = functions[file]?.lambda.role;
-  if (role === undefined) throw new Error(`The function ${file}, which a row names, has no role.`);
+function roleArnOf(id: string, functions: Record<string, ServiceFunction>): string {
+  const role = functions[id]?.lambda.role;
+  if (role === undefined) throw new Error(`The function ${id}, which a row names, has no role.`);
   return role.roleArn;
 }
 

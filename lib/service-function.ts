@@ -17,13 +17,13 @@ export interface StageContext {
   stage: Stage;
   data: StageResources;
   key?: KmsKey | undefined;
-  /** Returns the bundle of a function by its path below `functions/`. */
-  code: (file: string) => lambda.Code;
+  /** Returns the bundle of a function by its row id. */
+  code: (id: string) => lambda.Code;
 }
 
 export interface ServiceFunctionProps {
   /** Path below `functions/`. It also gives the construct its id. */
-  file: string;
+  id: string;
   description: string;
   uses: Grants;
   settings?: readonly SettingKey[];
@@ -46,7 +46,7 @@ export class ServiceFunction extends Construct {
   readonly #grants = new iam.PolicyDocument();
 
   constructor(scope: Construct, { stage, data, key, code }: StageContext, props: ServiceFunctionProps) {
-    super(scope, constructId(props.file));
+    super(scope, constructId(props.id));
     const { logGroup = createLogGroup(this, "Logs", { stage, key }) } = props;
     // CDK's default role could write to every log group of the account. The policy is part of the role, not a resource of its
     // own: a stack has at most 500 resources.
@@ -65,7 +65,7 @@ export class ServiceFunction extends Construct {
     const reserved = props.reserves && reservedConcurrencyOf(stage)[props.reserves];
     this.lambda = new lambda.Function(this, "Function", {
       description: props.description,
-      code: code(props.file),
+      code: code(props.id),
       handler: "index.handler",
       runtime: lambda.Runtime.NODEJS_24_X,
       architecture: lambda.Architecture.ARM_64,

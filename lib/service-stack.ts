@@ -53,7 +53,7 @@ export class ServiceStack extends Stack {
     const workers = createWorkers(this, context);
     const jwtSecret = createJwtSecret(this, stage, key);
     grantSecretRead(jwtSecret, workers);
-    const api = createApi(this, context, workers["auth/authorizer"]);
+    const api = createApi(this, context, workers["auth-authorizer"]);
     protectSecrets(context, { ...api.functions, ...workers });
     const apiUrl = baseUrl(api.restApi, stage);
     if (stage.console) createConsole(this, { stage, console: stage.console, apiUrl, page, key });

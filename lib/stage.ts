@@ -149,7 +149,7 @@ const stageSchema = z.strictObject({
    */
   workflowIssuers: z.optional(workflowIssuerList("jwksUri")),
   /**
-   * Permissions of the platform's other services, which API keys and trusted workflows may hold, and of which `credentials/verify`
+   * Permissions of the platform's other services, which API keys and trusted workflows may hold, and of which `credentials-verify`
    * says whether a credential has them; absent = none. Credentials keep one that is removed, and it can no longer be given or verified.
    */
   permissions: z.optional(platformPermissionList()),
@@ -242,7 +242,7 @@ const stageSchema = z.strictObject({
         authorizer: positive.optional(),
         /** For `recover`; absent = 70, which its throttle and 20 seconds per request need at most. */
         recover: positive.optional(),
-        /** For `credentials/verify`, which other services call at the rate of their requests; absent = nothing is reserved. */
+        /** For `credentials-verify`, which other services call at the rate of their requests; absent = nothing is reserved. */
         verify: positive.optional(),
       }),
     ])

@@ -3,18 +3,18 @@ import * as events from "aws-cdk-lib/aws-events";
 import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
 import { type EventSourceMappingOptions, RecursiveLoop } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
-import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { type WorkerId, type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
 import { statementForConsuming } from "./grants.ts";
 import { kmsStatementsForConsuming } from "./kms-grants.ts";
 import { constructId } from "./names.ts";
 import { ServiceFunction, type StageContext } from "./service-function.ts";
 
-export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
+export type Workers = Record<WorkerId, ServiceFunction>;
 
 /** Creates one Lambda per row of functions/manifest/workers.ts, with its trigger. */
 export function createWorkers(scope: Construct, context: StageContext): Workers {
   const folder = new Construct(scope, "Workers");
-  return Object.fromEntries(workers.map((row) => [row.file, createWorker(folder, context, row)])) as Workers;
+  return Object.fromEntries(workerRows.map((row) => [row.id, createWorker(folder, context, row)])) as Workers;
 }
 
 function createWorker(scope: Construct, context: StageContext, row: WorkerRow): ServiceFunction {
@@ -33,7 +33,7 @@ function createWorker(scope: Construct, context: StageContext, row: WorkerRow): 
 /** Concurrent batches of one event poller: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html */
 const BATCHES_PER_POLLER = 10;
 
-function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { data, stage }: StageContext): void {
+function addTrigger(worker: ServiceFunction, { id, trigger }: WorkerRow, { data, stage }: StageContext): void {
   switch (trigger.kind) {
     case "authorizer":
       return; // added in api.ts
@@ -57,7 +57,7 @@ function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { dat
       return;
     }
     case "invoke":
-      new CfnOutput(worker.lambda.stack, `${constructId(file)}FunctionName`, { value: worker.lambda.functionName });
+      new CfnOutput(worker.lambda.stack, `${constructId(id)}FunctionName`, { value: worker.lambda.functionName });
       return;
   }
 }

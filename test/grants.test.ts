@@ -23,8 +23,8 @@ import { jwtSecret, startTestService } from "./support/service.ts";
 
 /* The rows, the grants of the stack and the actual calls are the same for each function. */
 
-const rows: readonly { file: string; uses: Grants; trigger?: Trigger }[] = functionRows;
-const called = new Map<string, Set<Right>>(rows.map(({ file }) => [file, new Set()]));
+const rows: readonly { id: string; uses: Grants; trigger?: Trigger }[] = functionRows;
+const called = new Map<string, Set<Right>>(rows.map(({ id }) => [id, new Set()]));
 const deniedCalls = new Set<string>();
 /** The reads of tables that were not strongly consistent. */
 const staleReads = new Set<string>();
@@ -35,7 +35,7 @@ beforeAll(async () => {
   process.env.RETRY_SCHEDULE = "0,0";
   process.env.LAST_USED_RESOLUTION_SECONDS = "0";
   process.env.JWT_SECRET_ARN = "arn:aws:secretsmanager:us-east-1:000000000000:secret:jwt-AbCdEf";
-  trail.note = (file, right) => called.get(file)?.add(right);
+  trail.note = (id, right) => called.get(id)?.add(right);
   const secrets = await startSecretsManager(process.env.JWT_SECRET_ARN, jwtSecret);
   const service = await startTestService({ deliver: true });
   apiKeysTable = tableName("apiKeys");
@@ -54,7 +54,7 @@ beforeAll(async () => {
   );
   // The functions of this process share the secret that the authorizer has read, for five minutes.
   fakeDate().advance(301);
-  await call("credentials/verify", { credentials: [{ token: service.user().token }] });
+  await call("credentials-verify", { credentials: [{ token: service.user().token }] });
   jest.useRealTimers();
   restoreAws();
   trail.note = () => {};
@@ -88,12 +88,12 @@ test.each<[string, () => Promise<unknown>, new (...args: never[]) => Error]>([
   ["call", () => dynamo().send(new GetCommand({ TableName: apiKeysTable, Key: { key_hash: "h" } })), AccessDenied],
   ["environment variable", async () => process.env.API_KEYS_TABLE, EnvNotGranted],
 ])("a denied %s is recognized in the log", async (_, use, expected) => {
-  const error = await withGrantsOf("deliveries/sweep", use).catch((caught: unknown) => caught);
+  const error = await withGrantsOf("deliveries-sweep", use).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(expected);
   const lines: string[] = [];
   logSink.write = (_level, line) => void lines.push(JSON.stringify(line));
   log.error("batch failed", error);
-  logSink.write("error", { message: `deliveries/sweep failed: ${String(error)}` });
+  logSink.write("error", { message: `deliveries-sweep failed: ${String(error)}` });
   expect(lines.map(isDenial)).toEqual([true, true]);
 });
 
@@ -109,15 +109,15 @@ test("the scenario that uses every function succeeds", () => {
   if (failure) throw failure;
 });
 
-const callsOf = (file: string): string[] => [...(called.get(file) ?? [])].sort();
+const callsOf = (id: string): string[] => [...(called.get(id) ?? [])].sort();
 
-test.each(rows)("$file makes exactly the calls that its row lists", ({ file, uses }) => {
-  expect(callsOf(file)).toEqual([...allowedCallsOf(uses)].sort());
+test.each(rows)("$id makes exactly the calls that its row lists", ({ id, uses }) => {
+  expect(callsOf(id)).toEqual([...allowedCallsOf(uses)].sort());
 });
 
-test.each(rows)("$file has exactly the grants for its calls", ({ file, trigger }) => {
-  const granted = dev.grants(file).filter((grant) => !isLambdasOwn(grant, trigger));
-  expect(granted.map((grant) => grant.replace(/ deployment-webhooks-dev-/, " "))).toEqual(callsOf(file));
+test.each(rows)("$id has exactly the grants for its calls", ({ id, trigger }) => {
+  const granted = dev.grants(id).filter((grant) => !isLambdasOwn(grant, trigger));
+  expect(granted.map((grant) => grant.replace(/ deployment-webhooks-dev-/, " "))).toEqual(callsOf(id));
 });
 
 /** Returns whether Lambda itself needs the grant, to write the log or to read the queue. */

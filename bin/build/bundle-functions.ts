@@ -3,49 +3,47 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import * as esbuild from "esbuild";
 import { functionRows } from "../../functions/manifest/function-rows.ts";
-import { bundleFolder } from "../../lib/names.ts";
 import { budgetOf, checkBudgets } from "./budgets.ts";
 import { checkStubs, stubModules } from "./bundle-stubs.ts";
 import { smokeLoad } from "./smoke-load.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-/** Path below `functions/` of every function, without the suffix. */
-const allFiles: string[] = functionRows.map((row) => row.file);
+type FunctionSource = Pick<(typeof functionRows)[number], "id" | "file">;
 
 interface Options {
   outdir: string;
-  files?: string[];
-  budgetKbOf?: (file: string) => number;
+  rows?: readonly FunctionSource[];
+  budgetKbOf?: (id: string) => number;
   loadLimitMs?: number;
 }
 
 /**
- * Bundles every function into `<outdir>/<folder>/index.js`, with a source map in `<outdir>/maps`, and writes esbuild's report to
+ * Bundles every function into `<outdir>/<row id>/index.js`, with a source map in `<outdir>/maps`, and writes esbuild's report to
  * `<outdir>/meta.json`. The same sources give the same bytes, in any folder. Then checks what a cold start depends on: the size of each bundle, and that it
  * loads. One call of esbuild: CDK's `NodejsFunction` runs it once per function, which takes minutes.
  * @param outdir absolute, or relative to the project
- * @param files the functions to bundle; absent = all
+ * @param rows the functions to bundle; absent = all
  * @param budgetKbOf upper bound on the size of each bundle
  * @param loadLimitMs upper bound on the time to load all bundles; absent = 20 s
- * @throws Error that names the rows whose file does not exist, or the bundles that are too large or do not load
+ * @throws Error that names the rows whose id does not exist, or the bundles that are too large or do not load
  */
 export async function bundleFunctions({
   outdir,
-  files = allFiles,
+  rows = functionRows,
   budgetKbOf = budgetOf,
   loadLimitMs,
 }: Options): Promise<esbuild.Metafile> {
-  const missing = files.filter((file) => !existsSync(sourceOf(file)));
+  const missing = rows.filter((row) => !existsSync(sourceOf(row)));
   if (missing.length > 0) {
-    const names = missing.map((file) => relative(root, sourceOf(file))).join(", ");
+    const names = missing.map((row) => relative(root, sourceOf(row))).join(", ");
     throw new Error(
       `functions/manifest/endpoints.ts and functions/manifest/workers.ts name files that do not exist: ${names}`,
     );
   }
   const { metafile } = await esbuild.build({
     absWorkingDir: root,
-    entryPoints: Object.fromEntries(files.map((file) => [`${bundleFolder(file)}/index`, sourceOf(file)])),
+    entryPoints: Object.fromEntries(rows.map((row) => [`${row.id}/index`, sourceOf(row)])),
     outdir,
     bundle: true,
     metafile: true,
@@ -70,14 +68,14 @@ export async function bundleFunctions({
   });
   const out = resolve(root, outdir);
   await writeFile(join(out, "meta.json"), JSON.stringify(metafile));
-  // The project is ESM, but a deployed bundle has no package.json. With this file Node loads it as CommonJS here too.
+  // The project is ESM, but a deployed bundle has no package.json. With this id Node loads it as CommonJS here too.
   await writeFile(join(out, "package.json"), '{ "type": "commonjs" }\n');
   checkStubs(metafile);
-  const bundles = files.map((file): [string, string] => [file, join(out, bundleFolder(file), "index.js")]);
+  const bundles = rows.map(({ id }): [string, string] => [id, join(out, id, "index.js")]);
   // Away from the bundles, whose folders are deployed as they are.
   await mkdir(join(out, "maps"), { recursive: true });
-  for (const [file, path] of bundles) await rename(`${path}.map`, join(out, "maps", `${bundleFolder(file)}.map`));
-  checkBudgets(new Map(bundles.map(([file, path]) => [file, outputAt(metafile, path)])), budgetKbOf);
+  for (const [id, path] of bundles) await rename(`${path}.map`, join(out, "maps", `${id}.map`));
+  checkBudgets(new Map(bundles.map(([id, path]) => [id, outputAt(metafile, path)])), budgetKbOf);
   smokeLoad(bundles, loadLimitMs);
   return metafile;
 }
@@ -88,6 +86,6 @@ function outputAt({ outputs }: esbuild.Metafile, path: string) {
   return output;
 }
 
-function sourceOf(file: string): string {
+function sourceOf({ file }: FunctionSource): string {
   return join(root, "functions", `${file}.ts`);
 }

@@ -8,26 +8,26 @@ const DEFAULT_LIMIT_MS = 20_000;
 /** Runs in a separate process and prints a line for each problem. */
 const script = `
   const [bundles, unwanted] = JSON.parse(process.argv[1]);
-  for (const [file, path] of bundles) {
+  for (const [id, path] of bundles) {
     try {
-      if (typeof require(path).handler !== "function") console.log("The bundle of " + file + " exports no handler.");
+      if (typeof require(path).handler !== "function") console.log("The bundle of " + id + " exports no handler.");
     } catch (error) {
-      console.log("The bundle of " + file + " does not load: " + error.message);
+      console.log("The bundle of " + id + " does not load: " + error.message);
     }
     const loaded = unwanted.filter((name) => process.moduleLoadList.includes("NativeModule " + name));
     if (loaded.length > 0) {
-      console.log("The bundle of " + file + " loads " + loaded.join(", ") + ", which slows down every cold start.");
+      console.log("The bundle of " + id + " loads " + loaded.join(", ") + ", which slows down every cold start.");
       break;
     }
   }`;
 
 /**
  * Loads each bundle as Lambda does, but without any environment variable: importing a handler has no effect.
- * @param bundles path below `functions/` and absolute path of the bundle of each function
+ * @param bundles row id and absolute path of the bundle of each function
  * @param limitMs upper bound on the time to load them all
  * @throws Error with a line for each problem
  */
-export function smokeLoad(bundles: [file: string, path: string][], limitMs = DEFAULT_LIMIT_MS): void {
+export function smokeLoad(bundles: [id: string, path: string][], limitMs = DEFAULT_LIMIT_MS): void {
   const { stdout, stderr, error, status } = spawnSync(
     process.execPath,
     ["--input-type=commonjs", "-e", script, "--", JSON.stringify([bundles, unwanted])],

@@ -4,7 +4,7 @@ import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { API_PAGE } from "../../lib/console-headers.ts";
-import { bundleFolder, stackName } from "../../lib/names.ts";
+import { stackName } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStageError } from "../../lib/stage.ts";
 import { InvalidContextError, readContext } from "../../lib/stages.ts";
@@ -54,7 +54,7 @@ async function synthesize(): Promise<void> {
   new ServiceStack(app, stackName(stage), {
     stage,
     page,
-    code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
+    code: (id) => Code.fromAsset(join(bundles, id)),
     isUrgent,
   });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

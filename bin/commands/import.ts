@@ -46,9 +46,9 @@ interface Kind {
 const ofImports = ["imported", "unchanged", "refused"];
 /** By the field of the input that has the rows. */
 const kinds: Record<string, Kind> = {
-  keys: { file: "api-keys/import", counts: ofImports },
-  webhooks: { file: "webhooks/import", counts: ofImports },
-  members: { file: "projects/sync-members", counts: ["added", "changed", "removed", "unchanged"] },
+  keys: { file: "api-keys-import", counts: ofImports },
+  webhooks: { file: "webhooks-import", counts: ofImports },
+  members: { file: "projects-sync-members", counts: ["added", "changed", "removed", "unchanged"] },
 };
 
 const functionResult = z.looseObject({

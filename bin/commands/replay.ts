@@ -85,7 +85,7 @@ function commandForStage(stage: string, since: string, project: string): string 
   if (!/^[\w-]+$/.test(stage)) throw new UsageError("--stage must be the name of a stage, such as prod.");
   // The time may be in another time zone or have a fraction of any length.
   const utc = new Date(since).toISOString();
-  return `On AWS the function deliveries/replay does this, under IAM. With the AWS CLI, in this folder:
+  return `On AWS the function deliveries-replay does this, under IAM. With the AWS CLI, in this folder:
   STAGE=${stage} docs/runbook/replay-events.sh ${utc} ${project}`;
 }
 

@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { bundleFolder } from "../../lib/names.ts";
 import { command, UsageError } from "../local/command.ts";
 import { StartError } from "../local/start-error.ts";
 
@@ -11,18 +10,18 @@ const help = {
   about: `Reads stacks of a deployed function, such as log lines, from standard input, and prints them with files and lines of the
 sources. Needs the source maps of the deployed commit, which npm run build and cdk synth write into dist/maps.`,
   options: {
-    function: { value: "<file>", about: "path below functions/, such as attempts/send", isRequired: true },
+    function: { value: "<id>", about: "id of its row, such as attempts-send", isRequired: true },
     maps: { value: "<folder>", about: "the source maps", fallback: "dist/maps" },
   },
   examples: [
-    "npm run --silent trace -- --function attempts/send < line.json",
-    `ask WorkersAttemptsSendLogs 60 'filter level = "ERROR" | fields error.stack' | npm run --silent trace -- --function attempts/send`,
+    "npm run --silent trace -- --function attempts-send < line.json",
+    `ask WorkersAttemptsSendLogs 60 'filter level = "ERROR" | fields error.stack' | npm run --silent trace -- --function attempts-send`,
   ],
 } as const;
 
 export async function main(): Promise<void> {
-  await command(help, async ({ function: file, maps }) => {
-    const path = join(maps, `${bundleFolder(file)}.map`);
+  await command(help, async ({ function: id, maps }) => {
+    const path = join(maps, `${id}.map`);
     if (!existsSync(path)) {
       throw new StartError(
         `${path} does not exist. Check out the deployed commit and run npm run build, or unpack source-maps.tar.gz of the release.`,

@@ -199,7 +199,7 @@ export const crashingCalls =
  * a 5xx response. Restores what was reserved before.
  */
 export const failingRequests: CreateFault = (site) => {
-  const FunctionName = resource(site, "AWS::Lambda::Function", "EndpointsApiKeysRevokeLeakedFunction");
+  const FunctionName = resource(site, "AWS::Lambda::Function", "EndpointsRevokeCredentialsFunction");
   const reserve = (ReservedConcurrentExecutions: number) =>
     lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions }));
   let restore: () => Promise<unknown> = nothing;

@@ -1,6 +1,6 @@
 import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
-import { bundleFolder, constructId, stackName } from "../../lib/names.ts";
+import { constructId, stackName } from "../../lib/names.ts";
 import { notRunning } from "../local/connect.ts";
 import { findRunning } from "../local/running-service.ts";
 import { readSettings, setFunctionDefaults } from "../local/settings.ts";
@@ -11,16 +11,16 @@ const REQUEST_TIMEOUT_MS = 70_000;
 
 /**
  * Returns a function that invokes one of a stage, which it finds by the outputs of the stack, or of the local run.
- * @param file its path below `functions/`
+ * @param id its row id
  * @param stage undefined = the local run at AWS_ENDPOINT_URL_LAMBDA, by default the one with this data directory
  * @throws StartError when there is no such stage or local run
  */
 export async function functionOf(
-  file: string,
+  id: string,
   stage: string | undefined,
 ): Promise<(payload: object) => Promise<unknown>> {
   const endpoint = stage === undefined ? await localEndpoint() : undefined;
-  const FunctionName = stage === undefined ? bundleFolder(file) : await nameOnStage(file, stage);
+  const FunctionName = stage === undefined ? id : await nameOnStage(id, stage);
   const requestHandler = { requestTimeout: REQUEST_TIMEOUT_MS, throwOnRequestTimeout: true };
   const client = new LambdaClient({ requestHandler, ...(endpoint !== undefined && { endpoint }) });
   return async (payload) => {
@@ -40,9 +40,9 @@ async function localEndpoint(): Promise<string> {
   return endpoint;
 }
 
-async function nameOnStage(file: string, stage: string): Promise<string> {
+async function nameOnStage(id: string, stage: string): Promise<string> {
   const StackName = stackName({ name: stage });
-  const output = `${constructId(file)}FunctionName`;
+  const output = `${constructId(id)}FunctionName`;
   try {
     const { Stacks: [stack] = [] } = await new CloudFormationClient().send(new DescribeStacksCommand({ StackName }));
     const name = stack?.Outputs?.find(({ OutputKey }) => OutputKey === output)?.OutputValue;

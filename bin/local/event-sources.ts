@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DeleteMessageBatchCommand, type Message, ReceiveMessageCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import type { SQSBatchResponse, SQSRecord } from "aws-lambda";
 import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
-import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../../functions/manifest/workers.ts";
 import { log } from "../../functions/platform/log.ts";
 import { groupOf } from "./fair-line.ts";
 import { FairPlaces } from "./fair-places.ts";
@@ -49,10 +49,10 @@ export async function startEventSources(
   deliveryBatchSize = 1,
 ): Promise<EventSources> {
   const stopping = new AbortController();
-  const rows: readonly WorkerRow[] = workers;
+  const rows = workerRows;
   const running = await Promise.all(
     rows.map(async (row) => {
-      const handler = await load(row.file);
+      const handler = await load(row.id);
       if (row.trigger.kind === "queue") {
         const isEvents = row.trigger.queue === "events";
         const places = isEvents
@@ -192,12 +192,12 @@ function messageDeleter(sqs: SQSClient, queue: QueueKey) {
 async function failedIds(row: WorkerRow, handler: LambdaHandler, records: SQSRecord[]): Promise<Set<string>> {
   const ids = new Set(records.map(({ messageId }) => messageId));
   try {
-    const lambda = { functionName: row.file, timeoutSeconds: row.timeoutSeconds };
+    const lambda = { functionName: row.id, timeoutSeconds: row.timeoutSeconds };
     const response = (await invoke(handler, { Records: records }, lambda)) as SQSBatchResponse | undefined;
     const failed = (response?.batchItemFailures ?? []).map(({ itemIdentifier }) => itemIdentifier);
     return failed.every((id) => ids.has(id)) ? new Set(failed) : ids;
   } catch (error) {
-    log.error("batch failed", error, { function: row.file });
+    log.error("batch failed", error, { function: row.id });
     return ids;
   }
 }
@@ -217,15 +217,15 @@ function toRecord(message: Message, queue: keyof typeof queues): SQSRecord {
 }
 
 function tick(
-  { file, timeoutSeconds }: WorkerRow,
+  { id, timeoutSeconds }: WorkerRow,
   handler: LambdaHandler,
   everySeconds: number,
   stopping: AbortSignal,
 ): { ended: Promise<void> } {
   return loop(async () => {
     while (!stopping.aborted) {
-      await invoke(handler, {}, { functionName: file, timeoutSeconds }).catch((error: unknown) =>
-        log.error("scheduled run failed", error, { function: file }),
+      await invoke(handler, {}, { functionName: id, timeoutSeconds }).catch((error: unknown) =>
+        log.error("scheduled run failed", error, { function: id }),
       );
       await sleep(everySeconds * 1000, undefined, { signal: stopping }).catch(() => {});
     }

@@ -12,7 +12,7 @@ import {
   methodNotAllowed,
 } from "../../functions/manifest/gateway-responses.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { workerRows } from "../../functions/manifest/workers.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import type { ServePages } from "./console.ts";
@@ -54,10 +54,10 @@ export async function createGateway(
   takeToken: TakeToken = createThrottle(),
   ready = Promise.resolve(),
 ): Promise<http.Server> {
-  const authorize = await load("auth/authorizer");
+  const authorize = await load("auth-authorizer");
   const serveInvocations = await createInvokeApi(load);
   const handlers = new Map<string, LambdaHandler>();
-  await Promise.all(endpointRows.map(async ({ file }) => handlers.set(file, await load(file))));
+  await Promise.all(endpointRows.map(async ({ id }) => handlers.set(id, await load(id))));
 
   async function respond(request: http.IncomingMessage, requestId: string): Promise<GatewayResponse> {
     const body = await readBody(request, MAX_BODY_BYTES);
@@ -86,16 +86,18 @@ export async function createGateway(
     path: string,
     requestId: string,
   ): Promise<GatewayResponse | undefined> {
-    const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
+    const { timeoutSeconds } = workerRows.find(({ trigger }) => trigger.kind === "authorizer") ?? {
+      timeoutSeconds: 10,
+    };
     let decision: APIGatewayAuthorizerResult | undefined;
     try {
       const request = { type: "REQUEST", methodArn: `${METHOD_ARN}/${event.httpMethod}${path}`, ...event };
       decision = (await invoke(authorize, request, {
-        functionName: "auth/authorizer",
+        functionName: "auth-authorizer",
         timeoutSeconds,
       })) as typeof decision;
     } catch (error) {
-      logSink.write("error", { message: `auth/authorizer failed: ${String(error)}` });
+      logSink.write("error", { message: `auth-authorizer failed: ${String(error)}` });
       return gatewayResponse("AUTHORIZER_FAILURE", requestId);
     }
     if (!decision?.policyDocument) return gatewayResponse("AUTHORIZER_CONFIGURATION_ERROR", requestId);
@@ -108,13 +110,13 @@ export async function createGateway(
     return undefined;
   }
 
-  async function call({ file }: EndpointRow, event: APIGatewayProxyEvent, requestId: string): Promise<GatewayResponse> {
-    const handler = handlers.get(file) as LambdaHandler;
+  async function call({ id }: EndpointRow, event: APIGatewayProxyEvent, requestId: string): Promise<GatewayResponse> {
+    const handler = handlers.get(id) as LambdaHandler;
     try {
-      const lambda = { functionName: file, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
+      const lambda = { functionName: id, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
       return fromLambda((await invoke(handler, event, lambda)) as APIGatewayProxyResult);
     } catch (error) {
-      logSink.write("error", { message: `${file} failed: ${String(error)}` });
+      logSink.write("error", { message: `${id} failed: ${String(error)}` });
       return gatewayResponse(error instanceof LambdaTimeout ? "INTEGRATION_TIMEOUT" : "DEFAULT_5XX", requestId);
     }
   }
@@ -224,7 +226,7 @@ function proxyEvent(request: http.IncomingMessage, { row, path, query, ...rest }
     requestContext: {
       requestId: rest.requestId,
       resourcePath: row.path,
-      resourceId: row.file,
+      resourceId: row.id,
       // No stage in the path, as behind a custom domain.
       path,
       domainName: `127.0.0.1:${request.socket.localPort}`,

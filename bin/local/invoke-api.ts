@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type http from "node:http";
-import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../../functions/manifest/workers.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { parseJson } from "../../functions/platform/parse-json.ts";
 import { invoke, LambdaTimeout, type LoadHandler } from "./lambda.ts";
@@ -23,9 +23,6 @@ interface InvokeResponse {
   body?: unknown;
 }
 
-/** Returns the name of a function in a local run: `api-keys/provision` -> `api-keys-provision`. */
-const nameOf = ({ file }: WorkerRow): string => file.replaceAll("/", "-");
-
 /**
  * Creates the part of the gateway that responds to Invoke. Loads its handlers, so that a broken one stops the start.
  * @returns a function that returns false, without a response, for any other request
@@ -33,9 +30,9 @@ const nameOf = ({ file }: WorkerRow): string => file.replaceAll("/", "-");
 export async function createInvokeApi(
   load: LoadHandler,
 ): Promise<(request: http.IncomingMessage, response: http.ServerResponse) => boolean> {
-  const invocable = (workers as readonly WorkerRow[]).filter(({ trigger }) => trigger.kind === "invoke");
+  const invocable = (workerRows as readonly WorkerRow[]).filter(({ trigger }) => trigger.kind === "invoke");
   const functions = new Map(
-    await Promise.all(invocable.map(async (row) => [nameOf(row), { row, handler: await load(row.file) }] as const)),
+    await Promise.all(invocable.map(async (row) => [row.id, { row, handler: await load(row.id) }] as const)),
   );
 
   async function respond(name: string, request: http.IncomingMessage): Promise<InvokeResponse> {
@@ -62,10 +59,10 @@ export async function createInvokeApi(
     }
     const { row, handler } = found;
     try {
-      const lambda = { functionName: row.file, timeoutSeconds: row.timeoutSeconds };
+      const lambda = { functionName: row.id, timeoutSeconds: row.timeoutSeconds };
       return { status: 200, body: (await invoke(handler, payload, lambda)) ?? null };
     } catch (error) {
-      logSink.write("error", { message: `${row.file} failed: ${String(error)}` });
+      logSink.write("error", { message: `${row.id} failed: ${String(error)}` });
       return { status: 200, headers: { "X-Amz-Function-Error": "Unhandled" }, body: functionError(error) };
     }
   }

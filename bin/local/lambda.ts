@@ -1,13 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Context } from "aws-lambda";
+import { functionRow } from "../../functions/manifest/function-rows.ts";
 import { withGrantsOf } from "./permissions.ts";
 
-/** Loads the handler of a row. `file` is the row's path below `functions/`, without the suffix. */
-export type LoadHandler = (file: string) => Promise<LambdaHandler>;
+/** Loads the handler of a row. @param id of the row */
+export type LoadHandler = (id: string) => Promise<LambdaHandler>;
 export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
 
 /** Loads handlers from their sources in `functions/`. */
-export const fromSources: LoadHandler = async (file) => {
+export const fromSources: LoadHandler = async (id) => {
+  const { file } = functionRow(id);
   const module: { handler: LambdaHandler } = await import(new URL(`../../functions/${file}.ts`, import.meta.url).href);
   return module.handler;
 };
@@ -19,7 +21,7 @@ export class LambdaTimeout extends Error {
 
 /**
  * Invokes a handler as the Lambda runtime does, with its timeout and its grants. A handler that is late is not stopped.
- * @param functionName the `file` of its row
+ * @param functionName the id of its row
  * @throws LambdaTimeout, AccessDenied, EnvNotGranted, or the error of the handler
  */
 export async function invoke(

@@ -20,10 +20,10 @@ export class AccessDenied extends Error {
   override readonly name = "AccessDeniedException";
   readonly $fault = "client";
 
-  constructor(file: string, right: Right) {
+  constructor(id: string, right: Right) {
     const [action, resource] = right.split(" on ");
     const reason = "because its row in functions/manifest does not grant it";
-    super(`User: ${file} is not authorized to perform: ${action} on resource: ${resource} ${reason}`);
+    super(`User: ${id} is not authorized to perform: ${action} on resource: ${resource} ${reason}`);
   }
 }
 
@@ -31,14 +31,14 @@ export class AccessDenied extends Error {
 export class EnvNotGranted extends Error {
   override readonly name = "EnvNotGranted";
 
-  constructor(file: string, variable: string) {
-    super(`${file} reads ${variable}, of a resource that its row in functions/manifest does not grant`);
+  constructor(id: string, variable: string) {
+    super(`${id} reads ${variable}, of a resource that its row in functions/manifest does not grant`);
   }
 }
 
 /** One invocation of a function, including timers and promises that outlive it. */
 interface Invocation {
-  file: string;
+  id: string;
   /** The first denied call or variable. */
   denial?: AccessDenied | EnvNotGranted;
 }
@@ -53,9 +53,9 @@ export const trail = { note(_file: string, _right: Right): void {} };
  * @throws AccessDenied or EnvNotGranted when anything was denied, even if the function handled that error: otherwise the
  * missing grant would stay unnoticed until the result is needed
  */
-export async function withGrantsOf<Result>(file: string, run: () => Promise<Result>): Promise<Result> {
+export async function withGrantsOf<Result>(id: string, run: () => Promise<Result>): Promise<Result> {
   enforce();
-  const invocation: Invocation = { file };
+  const invocation: Invocation = { id };
   const result = await invocations.run(invocation, run);
   if (invocation.denial) throw invocation.denial;
   return result;
@@ -105,9 +105,9 @@ export function allowedCallsOf(uses: Grants): Set<Right> {
   );
 }
 
-const writesOnlyByFile = new Map(functionRows.map(({ file, uses }) => [file, uses.writesOnly ?? {}]));
-const rightsByFile = new Map(functionRows.map(({ file, uses }) => [file, allowedCallsOf(uses)]));
-const hiddenByFile = new Map(functionRows.map(({ file, uses }) => [file, variablesHiddenFrom(uses)]));
+const writesOnlyById = new Map(functionRows.map(({ id, uses }) => [id, uses.writesOnly ?? {}]));
+const rightsById = new Map(functionRows.map(({ id, uses }) => [id, allowedCallsOf(uses)]));
+const hiddenById = new Map(functionRows.map(({ id, uses }) => [id, variablesHiddenFrom(uses)]));
 
 function variablesHiddenFrom(uses: Grants): Set<string> {
   const granted = new Set(grantsOf(uses).map(({ resource }) => resource.env));
@@ -134,8 +134,8 @@ function enforce(): void {
 function readVariable(variable: string): string | undefined {
   const invocation = invocations.getStore();
   const value = environment[variable];
-  if (!invocation || !hiddenByFile.get(invocation.file)?.has(variable)) return value;
-  invocation.denial ??= new EnvNotGranted(invocation.file, variable);
+  if (!invocation || !hiddenById.get(invocation.id)?.has(variable)) return value;
+  invocation.denial ??= new EnvNotGranted(invocation.id, variable);
   return undefined;
 }
 
@@ -162,12 +162,12 @@ function checked<Input>(rightsNeeded: RightsNeeded<Input>) {
 }
 
 function check(invocation: Invocation, needed: Need[]): void {
-  const { file } = invocation;
+  const { id } = invocation;
   for (const need of needed) {
     const { right } = need;
-    trail.note(file, right);
-    if (rightsByFile.get(file)?.has(right) && isItemAllowed(file, need)) continue;
-    const denied = new AccessDenied(file, right);
+    trail.note(id, right);
+    if (rightsById.get(id)?.has(right) && isItemAllowed(id, need)) continue;
+    const denied = new AccessDenied(id, right);
     invocation.denial ??= denied;
     throw denied;
   }
@@ -175,8 +175,8 @@ function check(invocation: Invocation, needed: Need[]): void {
 
 const writes = /^dynamodb:(Put|Update|Delete)Item /;
 
-function isItemAllowed(file: string, { right, table, partitionKey }: Need): boolean {
-  const beginning = table && writesOnlyByFile.get(file)?.[table];
+function isItemAllowed(id: string, { right, table, partitionKey }: Need): boolean {
+  const beginning = table && writesOnlyById.get(id)?.[table];
   return beginning === undefined || !writes.test(right) || String(partitionKey).startsWith(beginning);
 }
 

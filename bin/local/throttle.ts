@@ -10,14 +10,14 @@ export type TakeToken = (row: EndpointRow) => boolean;
  */
 export function createThrottle(now: () => number = () => performance.now()): TakeToken {
   const buckets = new Map<string, { tokens: number; at: number }>();
-  return ({ file, throttle }) => {
+  return ({ id, throttle }) => {
     if (!throttle) return true;
     const at = now();
-    const before = buckets.get(file) ?? { tokens: throttle.burst, at };
+    const before = buckets.get(id) ?? { tokens: throttle.burst, at };
     const added = ((at - before.at) / 1000) * throttle.requestsPerSecond;
     const tokens = Math.min(throttle.burst, before.tokens + added);
     const hasToken = tokens >= 1;
-    buckets.set(file, { tokens: hasToken ? tokens - 1 : tokens, at });
+    buckets.set(id, { tokens: hasToken ? tokens - 1 : tokens, at });
     return hasToken;
   };
 }

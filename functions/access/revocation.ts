@@ -1,7 +1,7 @@
 import { firstIdAt, timeOrderedUuid } from "../platform/uuid.ts";
 
 /*
- * The feed of revocations: which results of `credentials/verify` are out of date, for services that cache them. A row is
+ * The feed of revocations: which results of `credentials-verify` are out of date, for services that cache them. A row is
  * written in the transaction of its change, in one of four partitions of its day. A follower continues from a time and reads recent rows
  * again. Continuing after the last row would skip a transaction that began earlier and ended later, and a number that
  * counts the rows would be one item that all changes wait for.

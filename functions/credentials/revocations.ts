@@ -16,7 +16,7 @@ export interface RevocationPage {
 }
 
 /**
- * Returns the changes after which a cached result of `credentials/verify` is out of date. The platform invokes this function with
+ * Returns the changes after which a cached result of `credentials-verify` is out of date. The platform invokes this function with
  * IAM credentials.
  * @param input `{after}`: the `cursor` of the last read; absent = begin now, with no revocations
  */

@@ -9,7 +9,7 @@ import type { Permission } from "./permissions.ts";
 interface EndpointFields {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   path: `/v1/${string}`;
-  /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
+  /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it, and no name comes from it. */
   file: string;
   access: Access;
   /** What a scoped credential must have been given to call this; `none` = nothing beyond `access`. */
@@ -39,7 +39,7 @@ interface EndpointFields {
 }
 
 export interface EndpointRow extends EndpointFields {
-  /** Operation id in the OpenAPI document. */
+  /** Operation id in the OpenAPI document, and name of the function in the stack, its bundle and a local run. */
   id: string;
   uses: Grants;
 }

@@ -1,7 +1,7 @@
 import { type EndpointRow, endpoints } from "./endpoints.ts";
 import type { Grants, TableAction } from "./grants-schema.ts";
 import type { TableKey } from "./tables.ts";
-import { type WorkerRow, workers } from "./workers.ts";
+import { type WorkerRow, workerRows } from "./workers.ts";
 
 /** The endpoints, each with all that its function calls. */
 export const endpointRows: readonly EndpointRow[] = Object.entries(endpoints).map(([id, row]) => ({
@@ -11,7 +11,7 @@ export const endpointRows: readonly EndpointRow[] = Object.entries(endpoints).ma
 }));
 
 /** All Lambda functions. */
-export const functionRows: readonly (EndpointRow | WorkerRow)[] = [...endpointRows, ...workers];
+export const functionRows: readonly (EndpointRow | WorkerRow)[] = [...endpointRows, ...workerRows];
 
 /** Returns the grants that follow from what an endpoint is. */
 function impliedBy({
@@ -36,4 +36,11 @@ function merged(grants: readonly Grants[]): Grants {
     [...Map.groupBy(actions, ([key]) => key)].map(([key, entries]) => [key, entries.flatMap(([, names]) => names)]),
   );
   return Object.assign({}, ...grants, { tables });
+}
+
+/** Returns the row of a function. @throws Error when no row has this id */
+export function functionRow(id: string): EndpointRow | WorkerRow {
+  const row = functionRows.find((each) => each.id === id);
+  if (!row) throw new Error(`No function has the id ${id}.`);
+  return row;
 }

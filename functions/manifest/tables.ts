@@ -97,7 +97,7 @@ export const tables = {
     sortKey: "id",
     ttl: "expires_at",
   },
-  /** What makes cached results of `credentials/verify` out of date, kept for 24 hours. A day has four partitions. */
+  /** What makes cached results of `credentials-verify` out of date, kept for 24 hours. A day has four partitions. */
   revocations: { env: "REVOCATIONS_TABLE", name: "revocations", partitionKey: "day", sortKey: "id", ttl: "expires_at" },
   /** What requests with an `Idempotency-Key` have created in the last 24 hours. */
   idempotencyKeys: {

@@ -2,8 +2,8 @@ import type { Grants, SettingKey } from "./grants-schema.ts";
 import type { QueueKey } from "./queues.ts";
 
 /** A Lambda function without a route. Data only. */
-export interface WorkerRow {
-  /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
+interface WorkerFields {
+  /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it, and no name comes from it. */
   file: string;
   trigger: Trigger;
   timeoutSeconds: number;
@@ -17,6 +17,11 @@ export interface WorkerRow {
   settings?: readonly SettingKey[];
   /** The option of `reservedConcurrency` of a stage that applies to it; absent = nothing is reserved. */
   reserves?: "authorizer" | "verify";
+}
+
+export interface WorkerRow extends WorkerFields {
+  /** Name of the function in the stack, its outputs, bundles and a local run. Others rely on those of the kind `invoke`. */
+  id: string;
 }
 
 /**
@@ -67,8 +72,8 @@ const changingMembers = {
   revocations: ["PutItem"],
 } as const;
 
-export const workers = [
-  {
+export const workers = {
+  "auth-authorizer": {
     file: "auth/authorizer",
     deploysGradually: true,
     settings: ["credentials", "workflowIssuers", "importedKeys", "importedKeysPepper"],
@@ -81,7 +86,7 @@ export const workers = [
       reads: ["jwtSecret"],
     },
   },
-  {
+  "credentials-verify": {
     file: "credentials/verify",
     reserves: "verify",
     settings: ["credentials", "workflowIssuers", "importedKeys", "importedKeysPepper", "permissions"],
@@ -93,14 +98,14 @@ export const workers = [
       reads: ["jwtSecret"],
     },
   },
-  {
+  "credentials-revocations": {
     file: "credentials/revocations",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
     uses: { tables: { revocations: ["Query"] } },
   },
-  {
+  "deliveries-fan-out": {
     file: "deliveries/fan-out",
     deploysGradually: true,
     trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },
@@ -115,7 +120,7 @@ export const workers = [
       rejectsTo: ["events"],
     },
   },
-  {
+  "attempts-send": {
     file: "attempts/send",
     deploysGradually: true,
     settings: ["legacySignatureHeader"],
@@ -124,7 +129,7 @@ export const workers = [
     memoryMb: SENDER_MEMORY_MB,
     uses: sending,
   },
-  {
+  "attempts-send-slow": {
     file: "attempts/send-slow",
     deploysGradually: true,
     settings: ["legacySignatureHeader"],
@@ -141,7 +146,7 @@ export const workers = [
       },
     },
   },
-  {
+  "deliveries-sweep": {
     file: "deliveries/sweep",
     trigger: { kind: "everyMinutes", minutes: 1 },
     timeoutSeconds: 55,
@@ -151,7 +156,7 @@ export const workers = [
       sendsTo: ["slowDeliveries"],
     },
   },
-  {
+  "deliveries-publish-notifications": {
     file: "deliveries/publish-notifications",
     trigger: { kind: "everyMinutes", minutes: 1 },
     timeoutSeconds: 55,
@@ -168,7 +173,7 @@ export const workers = [
       publishesTo: ["notifications"],
     },
   },
-  {
+  "deliveries-replay": {
     file: "deliveries/replay",
     trigger: { kind: "invoke" },
     // The AWS CLI waits for a response for a minute.
@@ -182,21 +187,21 @@ export const workers = [
       sendsTo: ["slowDeliveries"],
     },
   },
-  {
+  "projects-upsert-member": {
     file: "projects/upsert-member",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
     uses: { tables: { ...changingMembers, projects: ["GetItem", "UpdateItem"] } },
   },
-  {
+  "projects-remove-member": {
     file: "projects/remove-member",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
     uses: { tables: { ...changingMembers, memberVersions: ["UpdateItem"], projects: ["DeleteItem"] } },
   },
-  {
+  "projects-sync-members": {
     file: "projects/sync-members",
     trigger: { kind: "invoke" },
     // Five thousand memberships, of which all may change.
@@ -210,7 +215,7 @@ export const workers = [
       },
     },
   },
-  {
+  "projects-suspend": {
     file: "projects/suspend",
     trigger: { kind: "invoke" },
     timeoutSeconds: 30,
@@ -224,7 +229,7 @@ export const workers = [
       },
     },
   },
-  {
+  "api-keys-provision": {
     file: "api-keys/provision",
     settings: ["permissions"],
     trigger: { kind: "invoke" },
@@ -240,7 +245,7 @@ export const workers = [
       },
     },
   },
-  {
+  "api-keys-import": {
     file: "api-keys/import",
     settings: ["permissions", "importedKeys"],
     trigger: { kind: "invoke" },
@@ -256,7 +261,7 @@ export const workers = [
       },
     },
   },
-  {
+  "api-keys-revoke-all": {
     file: "api-keys/revoke-all",
     trigger: { kind: "invoke" },
     // All keys of a user, and those that are created meanwhile.
@@ -272,7 +277,7 @@ export const workers = [
       },
     },
   },
-  {
+  "webhooks-import": {
     file: "webhooks/import",
     trigger: { kind: "invoke" },
     // A thousand webhooks, of as many projects.
@@ -286,4 +291,11 @@ export const workers = [
       },
     },
   },
-] as const satisfies readonly WorkerRow[];
+} as const satisfies Record<string, WorkerFields>;
+
+export type WorkerId = keyof typeof workers;
+
+export const workerRows: readonly WorkerRow[] = Object.entries<WorkerFields>(workers).map(([id, row]) => ({
+  ...row,
+  id,
+}));

@@ -1,7 +1,7 @@
 import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/manifest/queues.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { workerRows } from "../../functions/manifest/workers.ts";
 import type { Queues } from "../queues.ts";
 import type { AlarmRow } from "./alarm.ts";
 import {
@@ -248,10 +248,9 @@ function apiAlarms({ stage, api }: MonitoredResources): AlarmRow[] {
  * endpoints get a 5xx response, which the access log counts.
  */
 function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
-  const errorsOf = (files: string[]) =>
-    files.map((file) => functionFor(functions, file).metricErrors({ statistic: SUM }));
-  const pipeline = workers.filter(({ trigger }) => trigger.kind === "queue" || trigger.kind === "everyMinutes");
-  const invoked = workers.filter(({ trigger }) => trigger.kind === "invoke");
+  const errorsOf = (files: string[]) => files.map((id) => functionFor(functions, id).metricErrors({ statistic: SUM }));
+  const pipeline = workerRows.filter(({ trigger }) => trigger.kind === "queue" || trigger.kind === "everyMinutes");
+  const invoked = workerRows.filter(({ trigger }) => trigger.kind === "invoke");
   return [
     {
       // A ticket: if all calls crash, queues-stuck or sweep-not-running pages, and if many do, first-attempts-late.
@@ -259,7 +258,7 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
       severity: "ticket",
       meaning:
         "The fan-out, a sender or a scheduled function crashes: deliveries are minutes late and may arrive twice.",
-      metric: sum(errorsOf(pipeline.map(({ file }) => file))),
+      metric: sum(errorsOf(pipeline.map(({ id }) => id))),
       when: { atLeast: 5 },
       periods: 2,
     },
@@ -268,7 +267,7 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
       severity: "ticket",
       meaning: "A function that the platform or an operator invokes fails: its caller gets an error.",
       // Without the imports, whose errors the operator's command shows: an alarm reads at most ten metrics.
-      metric: sum(errorsOf(invoked.flatMap(({ file }) => (file.endsWith("/import") ? [] : file)))),
+      metric: sum(errorsOf(invoked.flatMap(({ id }) => (id.endsWith("-import") ? [] : id)))),
       when: { atLeast: 3 },
     },
   ];

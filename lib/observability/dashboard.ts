@@ -6,7 +6,7 @@ import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { tables as tableRows } from "../../functions/manifest/tables.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { workerRows } from "../../functions/manifest/workers.ts";
 import { globalName } from "../names.ts";
 import {
   claimedConcurrency,
@@ -61,13 +61,13 @@ const guide = ({ stage }: MonitoredResources): string => `# Deployment webhooks,
 Every alarm names its section of \`docs/runbook.md\`.`;
 
 const consumersOf = (...queues: QueueKey[]): string[] =>
-  workers.flatMap(({ file, trigger }) => (trigger.kind === "queue" && queues.includes(trigger.queue) ? [file] : []));
+  workerRows.flatMap(({ id, trigger }) => (trigger.kind === "queue" && queues.includes(trigger.queue) ? [id] : []));
 const SENDERS = consumersOf("deliveries", "slowDeliveries");
 
 function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.IWidget[][] {
   const { events, deliveries, slowDeliveries } = queues;
   const pairs = Object.entries(queues);
-  const consumers = [...consumersOf("events"), ...SENDERS].map((file) => functionFor(functions, file));
+  const consumers = [...consumersOf("events"), ...SENDERS].map((id) => functionFor(functions, id));
   const lateness = (statistic: string) => perMinute(stage, "eventToFirstAttempt", statistic, statistic);
   return [
     [
@@ -95,7 +95,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
       graph("Function errors (crashes, timeouts)", errorsOf(functions)),
       graph(
         "Function throttles",
-        workers.map(({ file }) => functionFor(functions, file).metricThrottles({ label: file, period: MINUTE })),
+        workerRows.map(({ id }) => functionFor(functions, id).metricThrottles({ label: id, period: MINUTE })),
       ),
       graph(
         "Sweep and notifications",
@@ -128,7 +128,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
 }
 
 function receivers({ stage, functions }: MonitoredResources): cloudwatch.IWidget[][] {
-  const senders = SENDERS.map((file) => functionFor(functions, file));
+  const senders = SENDERS.map((id) => functionFor(functions, id));
   const latency = (statistic: string) => perMinute(stage, "deliveryLatency", statistic, statistic);
   const success = perMinute(stage, "firstAttemptSuccess", "Average", "");
   return [
@@ -216,9 +216,9 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
     [
       graph("Concurrent executions", [
         claimedConcurrency().with({ label: "whole account", period: MINUTE }),
-        ...["auth/authorizer", ...SENDERS].map((file) =>
-          functionFor(functions, file).metric("ConcurrentExecutions", {
-            label: file,
+        ...["auth-authorizer", ...SENDERS].map((id) =>
+          functionFor(functions, id).metric("ConcurrentExecutions", {
+            label: id,
             statistic: "Maximum",
             period: MINUTE,
           }),
@@ -230,11 +230,9 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
 
 /** Returns one line for each worker and one for all endpoints together. */
 function errorsOf(functions: MonitoredResources["functions"]): cloudwatch.IMetric[] {
-  const perWorker = workers.map(({ file }) =>
-    functionFor(functions, file).metricErrors({ label: file, period: MINUTE }),
-  );
+  const perWorker = workerRows.map(({ id }) => functionFor(functions, id).metricErrors({ label: id, period: MINUTE }));
   const used = Object.fromEntries(
-    endpointRows.map(({ file }, index) => [`e${index}`, functionFor(functions, file).metricErrors()]),
+    endpointRows.map(({ id }, index) => [`e${index}`, functionFor(functions, id).metricErrors()]),
   );
   return [...perWorker, math(Object.keys(used).join(" + "), MINUTE, used, "endpoints")];
 }

@@ -9,7 +9,7 @@ import type { Tables } from "../tables.ts";
 export interface MonitoredResources {
   stage: Pick<Stage, "name" | "keepsData" | "alarmEmail">;
   api: apigateway.RestApi;
-  /** Every endpoint and worker, by its path below `functions/`. */
+  /** Every endpoint and worker, by its row id. */
   functions: Record<string, Pick<ServiceFunction, "lambda">>;
   queues: Queues;
   tables: Tables;
@@ -17,11 +17,11 @@ export interface MonitoredResources {
 
 /**
  * Returns a function, not its alias, so that its metrics count all versions.
- * @param file path below `functions/`
- * @throws Error at synthesis when the file is not one of the monitored functions
+ * @param id row id
+ * @throws Error at synthesis when the id is not one of the monitored functions
  */
-export function functionFor(functions: MonitoredResources["functions"], file: string): lambda.Function {
-  const found = functions[file];
-  if (found === undefined) throw new Error(`No monitored function has the file ${file}.`);
+export function functionFor(functions: MonitoredResources["functions"], id: string): lambda.Function {
+  const found = functions[id];
+  if (found === undefined) throw new Error(`No monitored function has the id ${id}.`);
   return found.lambda;
 }

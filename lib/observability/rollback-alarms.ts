@@ -9,7 +9,7 @@ import { MINUTE, math, ownMetric, SUM } from "./metrics.ts";
 /** A function whose new versions are deployed gradually. */
 export interface GraduallyDeployedFunction {
   /** Path below `functions/`. */
-  file: string;
+  id: string;
   alias: lambda.IAlias;
   stage: Pick<Stage, "name">;
 }
@@ -22,29 +22,29 @@ export interface GraduallyDeployedFunction {
  */
 export function createRollbackAlarms(scope: Construct, fn: GraduallyDeployedFunction): cloudwatch.Alarm[] {
   const folder = new Construct(scope, "RollbackAlarms");
-  const prefix = `${Stack.of(scope).stackName}-rollback-${fn.file.replaceAll("/", "-")}`;
+  const prefix = `${Stack.of(scope).stackName}-rollback-${fn.id}`;
   return rollbackRows(fn).map((row) =>
     createAlarm(folder, `${prefix}-${row.id}`, { ...row, section: "rolled-back", severity: "page" }),
   );
 }
 
-function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<AlarmRow, "section" | "severity">[] {
+function rollbackRows({ id, alias, stage }: GraduallyDeployedFunction): Omit<AlarmRow, "section" | "severity">[] {
   const calls = alias.metricInvocations({ statistic: SUM });
   const errors = {
     id: "errors",
-    meaning: `The new version of ${file} fails and is rolled back.`,
+    meaning: `The new version of ${id} fails and is rolled back.`,
     metric: math("IF(errors >= 3, 100 * errors / calls, 0)", MINUTE, {
       errors: alias.metricErrors({ statistic: SUM }),
       calls,
     }),
     when: { atLeast: 1 },
   };
-  if (file !== "auth/authorizer") {
+  if (id !== "auth-authorizer") {
     return [
       errors,
       {
         id: "messages-failing",
-        meaning: `The new version of ${file} fails to process messages and is rolled back.`,
+        meaning: `The new version of ${id} fails to process messages and is rolled back.`,
         metric: ownMetric(stage, "messagesFailed", { statistic: SUM, period: MINUTE }),
         when: { atLeast: 3 },
       },
@@ -58,7 +58,7 @@ function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<A
     {
       // Only for the authorizer: the duration of a sender depends on the receivers. Cold starts are not in Duration.
       id: "slow",
-      meaning: `The new version of ${file} delays every request and is rolled back.`,
+      meaning: `The new version of ${id} delays every request and is rolled back.`,
       metric: math("IF(calls >= 100, duration, 0)", MINUTE, {
         calls,
         duration: alias.metricDuration({ statistic: "p95" }),
@@ -70,7 +70,7 @@ function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<A
       // than 15 expected calls, chance alone may take three quarters.
       // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
       id: "rejecting",
-      meaning: `The new version of ${file} rejects valid credentials and is rolled back.`,
+      meaning: `The new version of ${id} rejects valid credentials and is rolled back.`,
       metric: math(`IF(${expected} >= 15, 100 - 100 * (newCalls - newRejected) / (${expected}), 0)`, MINUTE, {
         calls,
         rejected: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),

@@ -16,7 +16,6 @@ import type { LoadHandler } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { functionRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
-import { bundleFolder } from "../../lib/names.ts";
 import { listening } from "../support/listening.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { freshResources } from "../support/resources.ts";
@@ -24,13 +23,14 @@ import { jwtSecret, send } from "../support/service.ts";
 
 /* `cdk deploy` ships the bundles, so this file runs them behind the local gateway, engines and queues. */
 
-const files = functionRows.map((row) => row.file);
+const files = functionRows.map((row) => row.id);
+const rowsOf = (...ids: string[]) => functionRows.filter(({ id }) => ids.includes(id));
 /** They use every stub. */
-const someFiles = ["auth/authorizer", "attempts/send"];
+const someRows = rowsOf("auth-authorizer", "attempts-send");
 const projectRoot = join(import.meta.dirname, "../..");
 
 let outdir: string;
-const pathOf = (file: string, folder = outdir) => join(folder, bundleFolder(file), "index.js");
+const pathOf = (id: string, folder = outdir) => join(folder, id, "index.js");
 const fromBundles: LoadHandler = async (file) => createRequire(import.meta.url)(pathOf(file)).handler;
 
 beforeAll(async () => {
@@ -40,9 +40,9 @@ beforeAll(async () => {
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
 test("a bundle may fill its budget of KB of 1,024 bytes; each one over it is a line with both sizes", () => {
-  const budgets = ["auth/authorizer", "api-keys/list", "deliveries/redeliver", "attempts/send", "attempts/send-slow"];
+  const budgets = ["auth-authorizer", "listApiKeys", "redeliver", "attempts-send", "attempts-send-slow"];
   expect(budgets.map(budgetOf)).toEqual([267, 262, 265, 270, 270]);
-  const outputs = (bytes: number) => new Map(["x", "y", "auth/authorizer"].map((file) => [file, { bytes }]));
+  const outputs = (bytes: number) => new Map(["x", "y", "auth-authorizer"].map((id) => [id, { bytes }]));
   expect(() => checkBudgets(outputs(262 * 1024))).not.toThrow();
   expect(() => checkBudgets(outputs(262 * 1024 + 1))).toThrow(
     "The bundle of x has 262.0 KB, but its budget is 262 KB.\n" +
@@ -52,21 +52,21 @@ test("a bundle may fill its budget of KB of 1,024 bytes; each one over it is a l
 
 describe("the build fails", () => {
   const buildWith = (options: object) =>
-    bundleFunctions({ outdir: join(outdir, "checked"), files: someFiles, ...options });
+    bundleFunctions({ outdir: join(outdir, "checked"), rows: someRows, ...options });
 
   test("when a row names a file that does not exist", async () => {
-    await expect(buildWith({ files: ["no/such", ...someFiles] })).rejects.toThrow(
+    await expect(buildWith({ rows: [{ id: "new", file: "no/such" }, ...someRows] })).rejects.toThrow(
       /name files .*: functions\/no\/such\.ts$/,
     );
   });
 
   test("when a bundle is over its budget", async () => {
-    const budgetKbOf = (file: string) => (file === "attempts/send" ? 1 : 1024);
-    await expect(buildWith({ budgetKbOf })).rejects.toThrow(/^The bundle of attempts\/send has .+ its budget is 1 KB/);
+    const budgetKbOf = (id: string) => (id === "attempts-send" ? 1 : 1024);
+    await expect(buildWith({ budgetKbOf })).rejects.toThrow(/^The bundle of attempts-send has .+ its budget is 1 KB/);
   });
 
   test("when a stub replaces nothing", async () => {
-    await expect(buildWith({ files: ["api-keys/list"] })).rejects.toThrow(
+    await expect(buildWith({ rows: rowsOf("listApiKeys") })).rejects.toThrow(
       /modules that no bundle imports: .*semver\/index\.js/,
     );
   });
@@ -79,10 +79,10 @@ describe("the build fails", () => {
 
   test("when one of the bundles has no handler: the command prints it and exits with 1", async () => {
     const print = jest.spyOn(console, "error").mockImplementation(() => {});
-    const options = { outdir: join(outdir, "checked"), files: ["platform/env", ...someFiles] };
+    const options = { outdir: join(outdir, "checked"), rows: [{ id: "env", file: "platform/env" }, ...someRows] };
     expect([await build(options), process.exitCode]).toEqual([false, 1]);
     process.exitCode = undefined;
-    expect(print).toHaveBeenCalledWith("The bundle of platform/env exports no handler.");
+    expect(print).toHaveBeenCalledWith("The bundle of env exports no handler.");
     print.mockRestore();
   });
 });
@@ -102,7 +102,7 @@ describe("a bundle", () => {
         process.moduleLoadList.filter((name) => /undici|http2|webstreams/.test(name)).join(),
       ));`;
     // The log of a function goes to standard output.
-    const args = ["--input-type=commonjs", "-e", script, "--", pathOf("auth/authorizer")];
+    const args = ["--input-type=commonjs", "-e", script, "--", pathOf("auth-authorizer")];
     const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(stderr).toBe("invalid_api_key \n");
     expect(files.filter((each) => /\bimport\(/.test(readFileSync(pathOf(each), "utf8")))).toEqual([]);
@@ -133,13 +133,13 @@ describe("a bundle", () => {
 
 test("the same sources give the same bundles, in any working directory and output folder", () => {
   const other = mkdtempSync(join(tmpdir(), "bundles-again-"));
-  const script = `import(${JSON.stringify(join(projectRoot, "bin/build/bundle-functions.ts"))}).then(({ bundleFunctions }) => bundleFunctions({ outdir: process.argv[1], files: ${JSON.stringify(someFiles)} }))`;
+  const script = `import(${JSON.stringify(join(projectRoot, "bin/build/bundle-functions.ts"))}).then(({ bundleFunctions }) => bundleFunctions({ outdir: process.argv[1], rows: ${JSON.stringify(someRows)} }))`;
   const { status, stderr } = spawnSync(process.execPath, ["-e", script, "--", other], { cwd: "/", encoding: "utf8" });
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   const hashes = (folder: string) =>
-    someFiles.map((file) =>
+    someRows.map(({ id }) =>
       createHash("sha256")
-        .update(readFileSync(pathOf(file, folder)))
+        .update(readFileSync(pathOf(id, folder)))
         .digest("hex"),
     );
   expect(hashes(other)).toEqual(hashes(outdir));
@@ -147,26 +147,26 @@ test("the same sources give the same bundles, in any working directory and outpu
 });
 
 describe("trace", () => {
-  const trace = (input: string, file: string) =>
-    spawnSync(process.execPath, ["bin/run.cjs", "trace", "--function", file, "--maps", join(outdir, "maps")], {
+  const trace = (input: string, id: string) =>
+    spawnSync(process.execPath, ["bin/run.cjs", "trace", "--function", id, "--maps", join(outdir, "maps")], {
       cwd: projectRoot,
       encoding: "utf8",
       input,
     });
 
   test("prints the stack in a log line of a deployed function with files and lines of the sources", () => {
-    const file = "projects/upsert-member";
+    const id = "projects-upsert-member";
     const member = { user_id: "bob", project_id: randomUUID(), name: "Shop" };
     const script = `require(process.argv[1]).handler(${JSON.stringify(member)})
       .catch(({ stack }) => console.log(JSON.stringify({ level: "ERROR", error: { stack } })))`;
-    const logLine = spawnSync(process.execPath, ["-e", script, "--", pathOf(file)], { env: {}, encoding: "utf8" });
+    const logLine = spawnSync(process.execPath, ["-e", script, "--", pathOf(id)], { env: {}, encoding: "utf8" });
     expect(logLine.stdout).toMatch(/\\n {4}at \S+ \(\S+\/projects-upsert-member\/index\.js:\d+:\d+\)/);
     // The folder of a bundle is deployed as it is.
     expect(readdirSync(join(outdir, "projects-upsert-member"))).toEqual(["index.js"]);
     expect(JSON.parse(readFileSync(join(outdir, "package.json"), "utf8"))).toEqual({ type: "commonjs" });
     const lineOf = (path: string, text: string) =>
       readFileSync(join(projectRoot, path), "utf8").split(text)[0]?.split("\n").length;
-    const { status, stdout } = trace(logLine.stdout, file);
+    const { status, stdout } = trace(logLine.stdout, id);
     expect(stdout).not.toContain("../");
     const env = "functions/platform/env.ts";
     const places = [...stdout.matchAll(/^ {4}at .*(functions\/platform\/env\.ts:\d+)/gm)].map(([, place]) => place);
@@ -180,13 +180,13 @@ describe("trace", () => {
   });
 
   test("says what to do without a source map, and without a stack", () => {
-    expect(trace("at x (index.js:1:2)", "no/such")).toMatchObject({
+    expect(trace("at x (index.js:1:2)", "no-such")).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(
         /no-such\.map does not exist\. Check out the deployed commit and run npm run build/,
       ),
     });
-    expect(trace("at x (other.js:1:2)", "auth/authorizer")).toMatchObject({
+    expect(trace("at x (other.js:1:2)", "auth-authorizer")).toMatchObject({
       status: 2,
       stderr: expect.stringMatching(
         /^Standard input has no index\.js:<line>:<column>\.\nUsage: npm run --silent trace/,
@@ -211,7 +211,7 @@ describe("the bundles", () => {
   test("serve a key, a webhook, an event, its delivery and the revocation", async () => {
     const userId = randomUUID();
     const projectId = randomUUID();
-    const upsertMember = await fromBundles("projects/upsert-member");
+    const upsertMember = await fromBundles("projects-upsert-member");
     await upsertMember({ user_id: userId, project_id: projectId, name: "Bundled" }, {} as never);
     const call = (credential: string, method: string, path: string, body?: object) =>
       send(`${baseUrl}${path}`, {

@@ -209,7 +209,7 @@ describe("in dev", () => {
     ["", ""],
     [", also when it cannot be read", "GetFunctionConcurrency"],
   ])("keeps a reserved concurrency of a function%s", async (_, denied) => {
-    const name = account.nameOf("AWS::Lambda::Function", "EndpointsApiKeysRevokeLeakedFunction");
+    const name = account.nameOf("AWS::Lambda::Function", "EndpointsRevokeCredentialsFunction");
     account.concurrency.set(name, 3);
     account.denied.add(denied);
     await drill(["api-errors"]);

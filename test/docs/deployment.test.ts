@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { dollarsFor } from "../../bench/prices.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { workerRows } from "../../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../../lib/stage.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
@@ -23,7 +23,7 @@ test.each([
 });
 
 test("the deployment page says how many functions the queues can start", () => {
-  const concurrency = workers.flatMap(({ trigger }) => (trigger.kind === "queue" ? [trigger.maxConcurrency] : []));
+  const concurrency = workerRows.flatMap(({ trigger }) => (trigger.kind === "queue" ? [trigger.maxConcurrency] : []));
   const sum = concurrency.reduce((total, each) => total + each, 0);
   expect(deployment).toContain(`up to ${sum} senders and\nfan-outs`);
 });

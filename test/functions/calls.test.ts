@@ -3,7 +3,7 @@ import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { workerRows } from "../../functions/manifest/workers.ts";
 import { tableName } from "../../functions/platform/env.ts";
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
 import { type AwsCall, interceptDynamo, interceptSns, interceptSqs, restoreAws } from "../support/aws-calls.ts";
@@ -35,9 +35,9 @@ const ann = () => service.as(mintToken(process.env.JWT_SECRET ?? "", "ann"));
 /** What the steps have created, by name. */
 const ids: Record<string, string> = { project: projectId };
 
-function call<Result>(file: string, payload: object): Promise<Result> {
-  called.add(file);
-  return callFunction(file, payload);
+function call<Result>(id: string, payload: object): Promise<Result> {
+  called.add(id);
+  return callFunction(id, payload);
 }
 
 beforeAll(() => {
@@ -170,19 +170,19 @@ const change = (changes: object) => () => ann().patch(webhookPath(), changes);
 const member = { user_id: "ann", project_id: projectId, name: "Shop" };
 
 describe("members of a project", () => {
-  step("one is added", () => call("projects/upsert-member", member));
-  step("one that is there is not written again", () => call("projects/upsert-member", member));
+  step("one is added", () => call("projects-upsert-member", member));
+  step("one that is there is not written again", () => call("projects-upsert-member", member));
   const bob = { ...member, user_id: "bob", role: "viewer" };
-  step("a viewer is added", () => call("projects/upsert-member", bob));
+  step("a viewer is added", () => call("projects-upsert-member", bob));
   step("one gets another role and name", () =>
-    call("projects/upsert-member", { ...bob, name: "Store", role: "admin" }),
+    call("projects-upsert-member", { ...bob, name: "Store", role: "admin" }),
   );
-  step("one is removed", () => call("projects/remove-member", { user_id: "bob", project_id: projectId }));
+  step("one is removed", () => call("projects-remove-member", { user_id: "bob", project_id: projectId }));
   step("one that is not there is not removed", () =>
-    call("projects/remove-member", { user_id: "bob", project_id: projectId }),
+    call("projects-remove-member", { user_id: "bob", project_id: projectId }),
   );
   step("those of a snapshot are written", () =>
-    call("projects/sync-members", {
+    call("projects-sync-members", {
       ...{ after: projectId.replace(/.$/, "0"), until: projectId, version: "2026-11-21T11:00:00Z" },
       ...{ members: [{ ...member, user_id: "cy", role: "viewer" }], dry_run: false, force: true },
     }),
@@ -213,33 +213,33 @@ describe("API keys", () => {
     remember("key", ann().post(`/v1/api-keys/${ids.key}/roll`, { overlap_seconds: 0 })),
   );
   step("one is verified", () =>
-    call("credentials/verify", { credentials: [{ token: ids["key secret"], project_id: projectId }] }),
+    call("credentials-verify", { credentials: [{ token: ids["key secret"], project_id: projectId }] }),
   );
   step("one that leaked is revoked", () => ann().post("/v1/credentials/revoke", { credentials: [ids["key secret"]] }));
   step("the leaked one is not verified", () =>
-    call("credentials/verify", { credentials: [{ token: ids["key secret"], project_id: projectId }] }),
+    call("credentials-verify", { credentials: [{ token: ids["key secret"], project_id: projectId }] }),
   );
   step("another one is created", () => remember("key", ann().post("/v1/api-keys", { name: "ci" })));
   step("one is deleted", () => ann().delete(`/v1/api-keys/${ids.key}`));
   step("one that was deleted is not found", () => ann().delete(`/v1/api-keys/${ids.key}`));
   step("one is provisioned", () =>
-    call("api-keys/provision", { user_id: "ann", name: "partner", project_ids: [projectId], expires_at }),
+    call("api-keys-provision", { user_id: "ann", name: "partner", project_ids: [projectId], expires_at }),
   );
   step("the audit of the user is read", () => ann().get("/v1/audit-events?limit=3"));
-  step("those of a user are revoked", () => call("api-keys/revoke-all", { user_id: "ann" }));
-  step("the owner is told", () => call("deliveries/publish-notifications", {}));
+  step("those of a user are revoked", () => call("api-keys-revoke-all", { user_id: "ann" }));
+  step("the owner is told", () => call("deliveries-publish-notifications", {}));
   step("one is imported", () => {
     process.env.IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"}]';
-    return call("api-keys/import", { keys: [imported], dry_run: false });
+    return call("api-keys-import", { keys: [imported], dry_run: false });
   });
   step("one that was imported is not written again", () =>
-    call("api-keys/import", { keys: [imported], dry_run: false }),
+    call("api-keys-import", { keys: [imported], dry_run: false }),
   );
 });
 
 describe("revocations", () => {
-  step("the cursor is read", () => call("credentials/revocations", {}));
-  step("those of the keys are read", () => call("credentials/revocations", { after: "2026-11-21T12:00:00.000Z" }));
+  step("the cursor is read", () => call("credentials-revocations", {}));
+  step("those of the keys are read", () => call("credentials-revocations", { after: "2026-11-21T12:00:00.000Z" }));
 });
 
 describe("service accounts", () => {
@@ -294,23 +294,23 @@ describe("webhooks", () => {
     ann().post(`${webhookPath()}/rotate-secret`, { overlap_seconds: 0 }),
   );
   step("one is imported", () =>
-    call("webhooks/import", {
+    call("webhooks-import", {
       webhooks: [{ project_id: projectId, ...fields, secret: "a secret of theirs" }],
       dry_run: false,
     }),
   );
   step("one is suspended", () =>
-    call("projects/suspend", { project_id: projectId, webhook_id: ids.webhook, suspended: true }),
+    call("projects-suspend", { project_id: projectId, webhook_id: ids.webhook, suspended: true }),
   );
   step("the suspension of one ends", () =>
-    call("projects/suspend", { project_id: projectId, webhook_id: ids.webhook, suspended: false }),
+    call("projects-suspend", { project_id: projectId, webhook_id: ids.webhook, suspended: false }),
   );
-  step("all of a project are suspended", () => call("projects/suspend", { project_id: projectId, suspended: true }));
-  step("the suspension of a project ends", () => call("projects/suspend", { project_id: projectId, suspended: false }));
+  step("all of a project are suspended", () => call("projects-suspend", { project_id: projectId, suspended: true }));
+  step("the suspension of a project ends", () => call("projects-suspend", { project_id: projectId, suspended: false }));
   step("the audit of the project is read", () => ann().get(`${project}/audit-events?limit=3`));
   step("the owners are told", () => {
     clock.advance(600);
-    return call("deliveries/publish-notifications", {});
+    return call("deliveries-publish-notifications", {});
   });
 });
 
@@ -324,16 +324,14 @@ describe("deliveries", () => {
   async function sendAll(): Promise<object> {
     const messages = queued.splice(0);
     const returned: unknown[] = [];
-    for (const [file, isOwn] of [
-      ["attempts/send", true],
-      ["attempts/send-slow", false],
+    for (const [id, isOwn] of [
+      ["attempts-send", true],
+      ["attempts-send-slow", false],
     ] as const) {
       const own = messages.filter(({ kind }) => (kind === "first") === isOwn);
       if (own.length === 0) continue;
-      called.add(file);
-      returned.push(
-        await invoke(await fromSources(file), sqsEvent(...own), { functionName: file, timeoutSeconds: 60 }),
-      );
+      called.add(id);
+      returned.push(await invoke(await fromSources(id), sqsEvent(...own), { functionName: id, timeoutSeconds: 60 }));
     }
     const requests = receiver.received.splice(0).map(({ method, headers, body }) => ({ method, headers, body }));
     return { returned, requests };
@@ -342,7 +340,7 @@ describe("deliveries", () => {
   step("a webhook of a receiver is created", async () => {
     const fields = { url: receiver.url, events: ["deploy.started", "deploy.failed"] };
     ids.pipeline = randomUUID();
-    await call("projects/upsert-member", { ...member, project_id: ids.pipeline });
+    await call("projects-upsert-member", { ...member, project_id: ids.pipeline });
     calls = [];
     queued.splice(0);
     const created = await remember("webhook", ann().post(`/v1/projects/${ids.pipeline}/webhooks`, fields));
@@ -350,18 +348,18 @@ describe("deliveries", () => {
     event = newEvent("deploy.started");
     return created;
   });
-  step("an event becomes a delivery", () => call("deliveries/fan-out", pipelineBatch(event)));
+  step("an event becomes a delivery", () => call("deliveries-fan-out", pipelineBatch(event)));
   step("a first attempt succeeds", sendAll);
-  step("an event that comes again is ignored", () => call("deliveries/fan-out", pipelineBatch(event)));
-  step("another event becomes a delivery", () => call("deliveries/fan-out", pipelineBatch(newEvent("deploy.failed"))));
+  step("an event that comes again is ignored", () => call("deliveries-fan-out", pipelineBatch(event)));
+  step("another event becomes a delivery", () => call("deliveries-fan-out", pipelineBatch(newEvent("deploy.failed"))));
   step("a first attempt fails", () => {
     receiver.respondWith(500);
     return sendAll();
   });
-  step("nothing is due", () => call("deliveries/sweep", {}));
+  step("nothing is due", () => call("deliveries-sweep", {}));
   step("the retry is due", () => {
     clock.advance(600);
-    return call("deliveries/sweep", {});
+    return call("deliveries-sweep", {});
   });
   step("a retry fails too", sendAll);
   step("deliveries are listed", () => ann().get(inWebhook("deliveries")));
@@ -388,21 +386,21 @@ describe("deliveries", () => {
   });
   step("the recovered one is sent", sendAll);
   step("the events of a period are replayed", () =>
-    call("deliveries/replay", { project_id: ids.pipeline, since: "2026-11-21T12:00:00Z" }),
+    call("deliveries-replay", { project_id: ids.pipeline, since: "2026-11-21T12:00:00Z" }),
   );
   step("events are listed", () => ann().get(`/v1/projects/${ids.pipeline}/events`));
   step("a receiver that is gone disables its webhook", async () => {
     receiver.respondWith(410);
-    await call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started")));
+    await call("deliveries-fan-out", pipelineBatch(newEvent("deploy.started")));
     calls = [];
     return sendAll();
   });
   step("the owners are told", () => {
     clock.advance(3600);
-    return call("deliveries/publish-notifications", {});
+    return call("deliveries-publish-notifications", {});
   });
   step("an event of a disabled webhook is held", () =>
-    call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started"))),
+    call("deliveries-fan-out", pipelineBatch(newEvent("deploy.started"))),
   );
   step("a certification is requested", () => {
     receiver.respondWith(200);
@@ -417,7 +415,7 @@ describe("deliveries", () => {
   step("events are listed, by page", () => ann().get(`/v1/projects/${ids.pipeline}/events?limit=1&order=oldest`));
   step("the webhook is deleted", () => ann().delete(inWebhook("")));
   step("an event of a deleted webhook has no delivery", () =>
-    call("deliveries/fan-out", pipelineBatch(newEvent("deploy.started"))),
+    call("deliveries-fan-out", pipelineBatch(newEvent("deploy.started"))),
   );
 });
 
@@ -426,9 +424,9 @@ test("only one step is rejected", () => {
 });
 
 // Each request calls the authorizer.
-const rows = [...endpointRows, ...workers].filter(({ file }) => file !== "auth/authorizer");
+const rows = [...endpointRows, ...workerRows].filter(({ id }) => id !== "auth-authorizer");
 
-test.each(rows)("$file is called by a step", (row) => {
+test.each(rows)("$id is called by a step", (row) => {
   const pattern = "path" in row && new RegExp(`^${row.method} ${row.path.replaceAll(/{\w+}/g, "[\\w-]{36}")}$`);
-  expect([...called].some((each) => (pattern ? pattern.test(each) : each === row.file))).toBe(true);
+  expect([...called].some((each) => (pattern ? pattern.test(each) : each === row.id))).toBe(true);
 });

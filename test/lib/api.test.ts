@@ -1,5 +1,5 @@
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
-import { dev, fileOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
+import { dev, idOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");
 const methods = dev.all("AWS::ApiGateway::Method");
@@ -11,10 +11,10 @@ test("each endpoint has one method and one Lambda, connected as in its row", () 
   const routes = endpointMethods.map((method) => ({
     method: method.Properties.HttpMethod,
     path: pathOf(method),
-    file: fileOf(integratedFunction(method)),
+    id: idOf(integratedFunction(method)),
   }));
-  const rows = endpointRows.map(({ method, path, file }) => ({ method, path, file }));
-  expect(routes.sort(byFile)).toEqual(rows.sort(byFile));
+  const rows = endpointRows.map(({ method, path, id }) => ({ method, path, id }));
+  expect(routes.sort(byId)).toEqual(rows.sort(byId));
   expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(endpointRows.length);
 });
 
@@ -26,14 +26,14 @@ test("API Gateway passes requests to the Lambdas unchanged", () => {
 
 /** Timeouts in seconds of the endpoints that do not have the default of 10. */
 const longerTimeouts: Record<string, number> = {
-  "api-keys/revoke-leaked": 28,
-  "deliveries/recover": 28,
-  "service-accounts/delete": 28,
+  revokeCredentials: 28,
+  recoverDeliveries: 28,
+  deleteServiceAccount: 28,
 };
 
-test.each(endpointRows)("$file has 512 MB, and a timeout of 10 s or its own", ({ file }) => {
-  const { MemorySize, Timeout } = dev.functionFor(file).Properties;
-  expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: longerTimeouts[file] ?? 10 });
+test.each(endpointRows)("$id has 512 MB, and a timeout of 10 s or its own", ({ id }) => {
+  const { MemorySize, Timeout } = dev.functionFor(id).Properties;
+  expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: longerTimeouts[id] ?? 10 });
 });
 
 test("every endpoint is behind the authorizer, except the one for anyone", () => {
@@ -59,7 +59,7 @@ test("the authorizer runs for every request that has an Authorization header", (
     // Explicit: if it is absent, API Gateway caches results for five minutes.
     AuthorizerResultTtlInSeconds: 0,
   });
-  expect(JSON.stringify(Properties.AuthorizerUri)).toContain(dev.functionFor("auth/authorizer").id);
+  expect(JSON.stringify(Properties.AuthorizerUri)).toContain(dev.functionFor("auth-authorizer").id);
 });
 
 test("API Gateway invokes the endpoints with one role, which may invoke them and nothing else", () => {
@@ -70,8 +70,8 @@ test("API Gateway invokes the endpoints with one role, which may invoke them and
   ]);
   const { Resource, ...statement } = only<Json>(only<Json>(Policies).PolicyDocument.Statement);
   expect(statement).toEqual({ Effect: "Allow", Action: "lambda:InvokeFunction" });
-  const files: string[] = endpointRows.map(({ file }) => file);
-  expect(Resource.map((arn: Json) => fileOf(dev.target(arn))).sort()).toEqual(files.sort());
+  const files: string[] = endpointRows.map(({ id }) => id);
+  expect(Resource.map((arn: Json) => idOf(dev.target(arn))).sort()).toEqual(files.sort());
 });
 
 describe("a method that a path does not have", () => {
@@ -293,10 +293,10 @@ describe("CORS", () => {
 
   test("every endpoint gets the origins, and no other function does", () => {
     const origins = "https://app.example.com,http://localhost:5173";
-    for (const { file } of endpointRows) {
-      expect(every.functionFor(file).Properties.Environment.Variables.CORS_ORIGINS).toBe(origins);
+    for (const { id } of endpointRows) {
+      expect(every.functionFor(id).Properties.Environment.Variables.CORS_ORIGINS).toBe(origins);
     }
-    expect(every.functionFor("attempts/send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");
+    expect(every.functionFor("attempts-send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");
   });
 });
 
@@ -320,6 +320,6 @@ function unquote(expression: string): string {
   return expression.slice(1, -1);
 }
 
-function byFile(one: { file: string }, other: { file: string }): number {
-  return one.file.localeCompare(other.file);
+function byId(one: { id: string }, other: { id: string }): number {
+  return one.id.localeCompare(other.id);
 }

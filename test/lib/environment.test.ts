@@ -8,8 +8,8 @@ import { stageNamed } from "../../lib/stages.ts";
 import { dev, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");
-const variablesOf = (stack: SynthesizedStack, file: string): Record<string, unknown> =>
-  stack.functionFor(file).Properties.Environment.Variables;
+const variablesOf = (stack: SynthesizedStack, id: string): Record<string, unknown> =>
+  stack.functionFor(id).Properties.Environment.Variables;
 
 const credentialSettings = {
   JWT_ISSUER: "https://id.example.com",
@@ -36,68 +36,68 @@ const workflowSettings = {
     },
   ]),
 };
-const usersOfCredentials = ["auth/authorizer", "credentials/verify"];
-const usersOfWorkflows = [...usersOfCredentials, "trusted-workflows/create"];
+const usersOfCredentials = ["auth-authorizer", "credentials-verify"];
+const usersOfWorkflows = [...usersOfCredentials, "createTrustedWorkflow"];
 const permissionSettings = { PERMISSIONS: '[{"name":"registry:push","description":"push images"}]' };
 const usersOfPermissions = [
-  "api-keys/create",
-  "api-keys/get-current",
-  "api-keys/import",
-  "api-keys/provision",
-  "credentials/verify",
-  "service-accounts/create-api-key",
-  "trusted-workflows/create",
+  "createApiKey",
+  "getCurrentCredential",
+  "api-keys-import",
+  "api-keys-provision",
+  "credentials-verify",
+  "createServiceAccountApiKey",
+  "createTrustedWorkflow",
 ];
 const importSettings = { IMPORTED_KEYS: '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old_","hash":"hmac-sha256"}]' };
 const senderSettings = { LEGACY_SIGNATURE_HEADER: '{"name":"X-Acme-Signature","until":"2027-01-31"}' };
-const usersOfPepper = [...usersOfCredentials, "api-keys/revoke-leaked"];
-const usersOfImports = [...usersOfPepper, "api-keys/import"];
+const usersOfPepper = [...usersOfCredentials, "revokeCredentials"];
+const usersOfImports = [...usersOfPepper, "api-keys-import"];
 const pepperSettings = {
   IMPORTED_KEYS_PEPPER_ARN: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pepper-AbCdEf",
 };
 /** The functions that read or write deliveries. */
 const usersOfDeliveries = [
-  "attempts/send",
-  "attempts/send-slow",
-  "certifications/create",
-  "certifications/get",
-  "deliveries/fan-out",
-  "deliveries/get",
-  "deliveries/get-stats",
-  "deliveries/list",
-  "deliveries/list-of-project",
-  "deliveries/publish-notifications",
-  "deliveries/recover",
-  "deliveries/redeliver",
-  "deliveries/replay",
-  "deliveries/send-test-delivery",
-  "webhooks/get",
-  "webhooks/list",
-  "webhooks/update",
+  "attempts-send",
+  "attempts-send-slow",
+  "certifyWebhook",
+  "getCertification",
+  "deliveries-fan-out",
+  "getDelivery",
+  "getWebhookStats",
+  "listDeliveries",
+  "listProjectDeliveries",
+  "deliveries-publish-notifications",
+  "recoverDeliveries",
+  "redeliver",
+  "deliveries-replay",
+  "sendTestDelivery",
+  "getWebhook",
+  "listWebhooks",
+  "updateWebhook",
 ];
 
-test.each(functionRows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
+test.each(functionRows)("$id gets the options of the stage that it reads, and no others", ({ id }) => {
   const names = Object.keys({
     ...{ ...credentialSettings, ...deliverySettings, ...workflowSettings, ...permissionSettings },
     ...{ ...importSettings, ...pepperSettings, ...senderSettings },
   });
-  const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
+  const settings = Object.entries(variablesOf(every, id)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
-    ...(usersOfCredentials.includes(file) && credentialSettings),
-    ...(usersOfDeliveries.includes(file) && deliverySettings),
-    ...(usersOfWorkflows.includes(file) && workflowSettings),
-    ...(usersOfPermissions.includes(file) && permissionSettings),
-    ...(usersOfImports.includes(file) && importSettings),
-    ...(usersOfPepper.includes(file) && pepperSettings),
-    ...(["attempts/send", "attempts/send-slow"].includes(file) && senderSettings),
+    ...(usersOfCredentials.includes(id) && credentialSettings),
+    ...(usersOfDeliveries.includes(id) && deliverySettings),
+    ...(usersOfWorkflows.includes(id) && workflowSettings),
+    ...(usersOfPermissions.includes(id) && permissionSettings),
+    ...(usersOfImports.includes(id) && importSettings),
+    ...(usersOfPepper.includes(id) && pepperSettings),
+    ...(["attempts-send", "attempts-send-slow"].includes(id) && senderSettings),
   });
 });
 
-test.each(functionRows)("$file gets no setting for an option that the stage does not have", ({ file }) => {
+test.each(functionRows)("$id gets no setting for an option that the stage does not have", ({ id }) => {
   const locations = /_(TABLE|URL|ARN)$/;
-  const others = Object.entries(variablesOf(dev, file)).filter(([name]) => !locations.test(name));
+  const others = Object.entries(variablesOf(dev, id)).filter(([name]) => !locations.test(name));
   expect(Object.fromEntries(others)).toEqual({ STAGE: "dev" });
-  expect(variablesOf(dev, file)).not.toHaveProperty("IMPORTED_KEYS_PEPPER_ARN");
+  expect(variablesOf(dev, id)).not.toHaveProperty("IMPORTED_KEYS_PEPPER_ARN");
 });
 
 test("no function on AWS allows webhooks to private addresses", () => {
@@ -105,7 +105,7 @@ test("no function on AWS allows webhooks to private addresses", () => {
 });
 
 describe("the environment of a function", () => {
-  const [authorizer] = workers;
+  const { "auth-authorizer": authorizer } = workers;
   const data = { tables: {}, queues: {} } as unknown as StageResources;
   const issuers = (count: number, length: number) =>
     Array.from({ length: count }, (_, index) => {
@@ -116,7 +116,7 @@ describe("the environment of a function", () => {
       };
     });
   const variables = (options: Partial<Stage>) =>
-    environmentFor({ ...authorizer, uses: {} }, { ...stageNamed("dev"), ...options }, data);
+    environmentFor({ ...authorizer, id: "auth-authorizer", uses: {} }, { ...stageNamed("dev"), ...options }, data);
 
   test("may have 20 issuers of a usual length", () => {
     expect(variables({ workflowIssuers: issuers(20, 20) })).toHaveProperty("OIDC_ISSUERS");
@@ -126,14 +126,14 @@ describe("the environment of a function", () => {
     const environmentOf = () => variables({ workflowIssuers: issuers(20, 150) });
     expect(environmentOf).toThrow(InvalidStageError);
     expect(environmentOf).toThrow(
-      /"dev" in lib\/stages\.ts is not valid:\n {2}workflowIssuers: is too long: the environment of auth\/authorizer would have \d{4} bytes, and Lambda accepts 4096\. Use fewer or shorter entries/,
+      /"dev" in lib\/stages\.ts is not valid:\n {2}workflowIssuers: is too long: the environment of auth-authorizer would have \d{4} bytes, and Lambda accepts 4096\. Use fewer or shorter entries/,
     );
   });
 
   test("counts names that are known only when the stage is deployed, and the quotes that JSON escapes", () => {
     const bytesOf = (text: string) => {
       const environment = { LONG: text, QUEUE_URL: Token.asString({ Ref: "Queue" }) };
-      return environmentFor({ file: "a", uses: {}, environment }, stageNamed("dev"), data);
+      return environmentFor({ id: "a", uses: {}, environment }, stageNamed("dev"), data);
     };
     const unknown = "x".repeat(200);
     const others = { STAGE: "dev", LONG: "", QUEUE_URL: unknown, JWT_SECRET_ARN: unknown };
@@ -147,7 +147,7 @@ describe("the environment of a function", () => {
 test("explicit variables override the others, and undefined ones are left out", () => {
   const data = { tables: { projects: { tableName: "dev-projects" } }, queues: {} } as unknown as StageResources;
   const environment = { PROJECTS_TABLE: "another", LIMIT: "5", NOTHING: undefined };
-  const inputs = { file: "projects/list", uses: { tables: { projects: ["Query" as const] } } };
+  const inputs = { id: "listProjects", uses: { tables: { projects: ["Query" as const] } } };
   expect(environmentFor(inputs, stageNamed("dev"), data)).toEqual({ STAGE: "dev", PROJECTS_TABLE: "dev-projects" });
   expect(environmentFor({ ...inputs, environment }, stageNamed("dev"), data)).toEqual({
     STAGE: "dev",

@@ -10,7 +10,7 @@ import { everyOption } from "./every-option.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 interface Row {
-  file: string;
+  id: string;
   uses: Grants;
   trigger?: Trigger;
 }
@@ -18,44 +18,44 @@ interface Row {
 const rows: readonly Row[] = functionRows;
 const every = new SynthesizedStack("everyOption");
 
-test.each(rows)("$file may do what its row lists, as in a local run, and nothing else", ({ file, uses, trigger }) => {
-  expect(dev.grants(file)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
+test.each(rows)("$id may do what its row lists, as in a local run, and nothing else", ({ id, uses, trigger }) => {
+  expect(dev.grants(id)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
 });
 
 test("signing secrets are accessible only to the functions that create, import, rotate, delete or sign with them", () => {
   expect(functionsWith((grant) => grant.includes("webhook-secrets"))).toEqual({
-    "webhooks/create": ["dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets"],
-    "webhooks/import": [
+    createWebhook: ["dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets"],
+    "webhooks-import": [
       "dynamodb:ConditionCheckItem on table deployment-webhooks-dev-webhook-secrets",
       "dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets",
     ],
-    "webhooks/rotate-secret": ["dynamodb:UpdateItem on table deployment-webhooks-dev-webhook-secrets"],
-    "webhooks/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-webhook-secrets"],
-    "attempts/send": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
-    "attempts/send-slow": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
+    rotateWebhookSecret: ["dynamodb:UpdateItem on table deployment-webhooks-dev-webhook-secrets"],
+    deleteWebhook: ["dynamodb:DeleteItem on table deployment-webhooks-dev-webhook-secrets"],
+    "attempts-send": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
+    "attempts-send-slow": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
   });
 });
 
 test("a function that writes signing secrets without reading them cannot read them as a return value", () => {
-  const senders = ["attempts/send", "attempts/send-slow"];
-  for (const file of ["webhooks/create", "webhooks/import", "webhooks/rotate-secret", "webhooks/delete", ...senders]) {
+  const senders = ["attempts-send", "attempts-send-slow"];
+  for (const id of ["createWebhook", "webhooks-import", "rotateWebhookSecret", "deleteWebhook", ...senders]) {
     const onSecrets = only<Json>(
-      dev.statementsOf(file).filter(({ Resource }) => JSON.stringify(Resource).includes("WebhookSecrets")),
+      dev.statementsOf(id).filter(({ Resource }) => JSON.stringify(Resource).includes("WebhookSecrets")),
     );
     const returnsNothing = { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } };
-    expect([file, onSecrets.Condition]).toEqual([file, senders.includes(file) ? undefined : returnsNothing]);
+    expect([id, onSecrets.Condition]).toEqual([id, senders.includes(id) ? undefined : returnsNothing]);
   }
 });
 
 test("the API writes memberships of service accounts only, and reads those of people", () => {
   const expected = [
-    ["service-accounts/create", "PutItem"],
-    ["service-accounts/delete", "DeleteItem"],
+    ["createServiceAccount", "PutItem"],
+    ["deleteServiceAccount", "DeleteItem"],
   ];
   const projects = dev.table("deployment-webhooks-dev-projects").id;
-  for (const [file = "", write] of expected) {
+  for (const [id = "", write] of expected) {
     const onMemberships = dev
-      .statementsOf(file)
+      .statementsOf(id)
       .filter(({ Resource }) => [Resource].flat().some((each) => each["Fn::GetAtt"]?.[0] === projects));
     expect(onMemberships.map(({ Action, Condition }) => [Action, Condition])).toEqual([
       ["dynamodb:GetItem", undefined],
@@ -72,28 +72,24 @@ test("the API writes memberships of service accounts only, and reads those of pe
 
 test("only the worker for it publishes to the topic of notifications", () => {
   expect(functionsWith((grant) => grant.startsWith("sns:"))).toEqual({
-    "deliveries/publish-notifications": ["sns:Publish on topic deployment-webhooks-dev-notifications"],
+    "deliveries-publish-notifications": ["sns:Publish on topic deployment-webhooks-dev-notifications"],
   });
 });
 
 test("only the functions that verify credentials read the JWT secret", () => {
   expect(functionsWith((grant) => grant.startsWith("secretsmanager:"))).toEqual({
-    "auth/authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
-    "credentials/verify": ["secretsmanager:GetSecretValue on secret JwtSecret"],
+    "auth-authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
+    "credentials-verify": ["secretsmanager:GetSecretValue on secret JwtSecret"],
   });
 });
 
 test("only the functions that receive imported keys read their pepper, and only in a stage with the option", () => {
   const { secretArn, kmsKeyArn } = everyOption.importedKeysPepper ?? {};
-  const readers = rows.filter(({ file }) => JSON.stringify(every.statementsOf(file)).includes(String(secretArn)));
-  expect(readers.map(({ file }) => file).sort()).toEqual([
-    "api-keys/revoke-leaked",
-    "auth/authorizer",
-    "credentials/verify",
-  ]);
-  for (const { file } of readers) {
+  const readers = rows.filter(({ id }) => JSON.stringify(every.statementsOf(id)).includes(String(secretArn)));
+  expect(readers.map(({ id }) => id).sort()).toEqual(["auth-authorizer", "credentials-verify", "revokeCredentials"]);
+  for (const { id } of readers) {
     const grants = every
-      .statementsOf(file)
+      .statementsOf(id)
       .flatMap(({ Action, Resource, Condition }) =>
         [Resource].flat().map((resource) => [Action, resource, JSON.stringify(Condition)]),
       );
@@ -106,7 +102,7 @@ test("only the functions that receive imported keys read their pepper, and only 
 
 test("only the fan-out sends to a dead-letter queue, and only to that of the events", () => {
   expect(functionsWith((grant) => grant.endsWith("-dlq"))).toEqual({
-    "deliveries/fan-out": ["sqs:SendMessage on queue deployment-webhooks-dev-deployment-events-dlq"],
+    "deliveries-fan-out": ["sqs:SendMessage on queue deployment-webhooks-dev-deployment-events-dlq"],
   });
 });
 
@@ -119,63 +115,63 @@ test("no function sends to the events queue", () => {
 
 test("each function that uses the table of API keys has only the actions it needs", () => {
   expect(functionsWith((grant) => grant.endsWith("on table deployment-webhooks-dev-api-keys"))).toEqual({
-    "auth/authorizer": [
+    "auth-authorizer": [
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
     ],
-    "credentials/verify": [
+    "credentials-verify": [
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
     ],
-    "api-keys/create": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/import": [
+    createApiKey: ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys-provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys-import": [
       "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
     ],
-    "api-keys/list": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/delete": [
+    listApiKeys: ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
+    deleteApiKey: [
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
-    "api-keys/revoke-all": [
+    "api-keys-revoke-all": [
       "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
-    "deliveries/publish-notifications": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/get-current": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/update": [
+    "deliveries-publish-notifications": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
+    getCurrentCredential: ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
+    updateApiKey: [
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
     ],
-    "api-keys/roll": [
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    "api-keys/revoke-leaked": [
-      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-    ],
-    "service-accounts/create-api-key": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
-    "service-accounts/list-api-keys": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
-    "service-accounts/update-api-key": [
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    "service-accounts/roll-api-key": [
+    rollApiKey: [
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
     ],
-    "service-accounts/delete-api-key": [
+    revokeCredentials: [
+      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+    ],
+    createServiceAccountApiKey: ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    listServiceAccountApiKeys: ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
+    updateServiceAccountApiKey: [
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    rollServiceAccountApiKey: [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    deleteServiceAccountApiKey: [
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
     ],
-    "service-accounts/delete": [
+    deleteServiceAccount: [
       "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
     ],
@@ -186,19 +182,19 @@ test("only the functions that the platform invokes, and those of service account
   expect(
     functionsWith((grant) => /(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant)),
   ).toEqual({
-    "projects/upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
-    "projects/remove-member": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
-    "projects/sync-members": [
+    "projects-upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
+    "projects-remove-member": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
+    "projects-sync-members": [
       "dynamodb:DeleteItem on table deployment-webhooks-dev-projects",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-projects",
     ],
-    "service-accounts/create": ["dynamodb:PutItem on table deployment-webhooks-dev-projects"],
-    "service-accounts/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
+    createServiceAccount: ["dynamodb:PutItem on table deployment-webhooks-dev-projects"],
+    deleteServiceAccount: ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
   });
 });
 
 test("no function may scan a table, administer resources or use other services", () => {
-  const actions = rows.flatMap(({ file }) => dev.grants(file)).map((grant) => grant.split(" on ")[0]);
+  const actions = rows.flatMap(({ id }) => dev.grants(id)).map((grant) => grant.split(" on ")[0]);
   expect([...new Set(actions)].sort()).toEqual([
     "dynamodb:BatchGetItem",
     "dynamodb:ConditionCheckItem",
@@ -219,7 +215,7 @@ test("no function may scan a table, administer resources or use other services",
 });
 
 test("no permission of a function contains a wildcard", () => {
-  const statements = rows.flatMap(({ file }) => dev.statementsOf(file));
+  const statements = rows.flatMap(({ id }) => dev.statementsOf(id));
   expect(statements.length).toBeGreaterThan(rows.length);
   // A condition narrows, so its wildcard does not matter.
   const granted = statements.map(({ Action, Resource }) => ({ Action, Resource }));
@@ -232,7 +228,7 @@ test("no permission of a function contains a wildcard", () => {
 });
 
 test("each function has its own role, and permissions only through it", () => {
-  const functions = rows.map(({ file }) => dev.functionFor(file));
+  const functions = rows.map(({ id }) => dev.functionFor(id));
   const roles = functions.map(({ Properties }) => dev.target(Properties.Role));
   expect(new Set(roles.map(({ id }) => id)).size).toBe(rows.length);
   for (const { Properties } of roles) {
@@ -241,8 +237,8 @@ test("each function has its own role, and permissions only through it", () => {
   expect(dev.all("AWS::IAM::ManagedPolicy")).toEqual([]);
 });
 
-test.each(rows)("$file gets the locations of the resources it uses, and no others", ({ file, uses }) => {
-  const names = Object.keys(dev.functionFor(file).Properties.Environment?.Variables ?? {});
+test.each(rows)("$id gets the locations of the resources it uses, and no others", ({ id, uses }) => {
+  const names = Object.keys(dev.functionFor(id).Properties.Environment?.Variables ?? {});
   const locations = names.filter((name) => locationVariables.includes(name));
   expect(locations.sort()).toEqual(variablesOf(uses).sort());
   // The other variables are settings, not locations.
@@ -250,7 +246,7 @@ test.each(rows)("$file gets the locations of the resources it uses, and no other
 });
 
 test("an environment variable refers to the resource of its name", () => {
-  const { Variables } = dev.functionFor("deliveries/fan-out").Properties.Environment;
+  const { Variables } = dev.functionFor("deliveries-fan-out").Properties.Environment;
   expect(dev.target(Variables.WEBHOOKS_TABLE).Properties.TableName).toBe("deployment-webhooks-dev-webhooks");
   expect(dev.target(Variables.DELIVERIES_QUEUE_URL).Properties.QueueName).toBe("deployment-webhooks-dev-deliveries");
   expect(dev.target(Variables.EVENTS_DLQ_URL).Properties.QueueName).toBe(
@@ -303,6 +299,6 @@ function variablesOf({
 }
 
 function functionsWith(matches: (grant: string) => boolean): Record<string, string[]> {
-  const entries = rows.map(({ file }) => [file, dev.grants(file).filter(matches)] as const);
+  const entries = rows.map(({ id }) => [id, dev.grants(id).filter(matches)] as const);
   return Object.fromEntries(entries.filter(([, grants]) => grants.length > 0));
 }

@@ -52,8 +52,8 @@ function neededBy(row: EndpointRow | WorkerRow): string[] {
   return [...needed].sort();
 }
 
-test.each(functionRows)("$file may use the key for what it reads and writes, only through those services", (row) => {
-  const granted = keyStatements(existing, row.file).flatMap(({ Action, Resource, Condition }) => {
+test.each(functionRows)("$id may use the key for what it reads and writes, only through those services", (row) => {
+  const granted = keyStatements(existing, row.id).flatMap(({ Action, Resource, Condition }) => {
     expect(Resource).toBe(keyArn);
     const service = /^(\w+)\.\*\.amazonaws\.com$/.exec(Condition.StringLike["kms:ViaService"])?.[1];
     return [Action].flat().map((action: string) => `${action.replace("kms:", "")} via ${service}`);
@@ -75,13 +75,13 @@ test("a key of the stack is rotated every year, and only the logs of this accoun
 });
 
 test("an existing table or secret is used with its own key", () => {
-  const arnsOf = (file: string) => [...new Set(keyStatements(every, file).flatMap(({ Resource }) => Resource))];
+  const arnsOf = (id: string) => [...new Set(keyStatements(every, id).flatMap(({ Resource }) => Resource))];
   // The stack's own key is for the table of trusted workflows, which the function reads too.
-  expect(arnsOf("projects/list")).toEqual([
+  expect(arnsOf("listProjects")).toEqual([
     "arn:aws:kms:eu-west-1:111122223333:key/1111bbbb-12ab-34cd-56ef-1234567890ab",
     { "Fn::GetAtt": [expect.stringMatching(/^Key/), "Arn"] },
   ]);
-  expect(arnsOf("auth/authorizer")).toContain(
+  expect(arnsOf("auth-authorizer")).toContain(
     "arn:aws:kms:eu-west-1:111122223333:key/0000aaaa-12ab-34cd-56ef-1234567890ab",
   );
 });
@@ -100,8 +100,8 @@ test("only event producers may encrypt messages with the key", () => {
   );
 });
 
-function keyStatements(stack: SynthesizedStack, file: string): Json[] {
+function keyStatements(stack: SynthesizedStack, id: string): Json[] {
   return stack
-    .statementsOf(file)
+    .statementsOf(id)
     .filter(({ Action }) => [Action].flat().some((action: string) => action.startsWith("kms:")));
 }

@@ -12,13 +12,13 @@ interface Expected {
 }
 
 const expected: Record<string, Expected> = {
-  events: { maxReceives: 100, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "deliveries/fan-out" },
-  deliveries: { maxReceives: 100, visibilitySeconds: 360, maxMessageBytes: 262_144, consumer: "attempts/send" },
+  events: { maxReceives: 100, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "deliveries-fan-out" },
+  deliveries: { maxReceives: 100, visibilitySeconds: 360, maxMessageBytes: 262_144, consumer: "attempts-send" },
   slowDeliveries: {
     maxReceives: 100,
     visibilitySeconds: 360,
     maxMessageBytes: 262_144,
-    consumer: "attempts/send-slow",
+    consumer: "attempts-send-slow",
   },
 };
 const FOURTEEN_DAYS = 1_209_600;

@@ -126,7 +126,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "deployment-webhooks-dev-notifications",
   );
   expect(dev.target(dev.outputs.ProjectsUpsertMemberFunctionName.Value).id).toBe(
-    dev.functionFor("projects/upsert-member").id,
+    dev.functionFor("projects-upsert-member").id,
   );
 });
 
@@ -141,8 +141,8 @@ describe("the JWT secret", () => {
     const arn = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf";
     expect(every.all("AWS::SecretsManager::Secret")).toEqual([]);
     expect(every.outputs.JwtSecretArn.Value).toBe(arn);
-    const reads = ["auth/authorizer", "credentials/verify"].flatMap((file) =>
-      every.statementsOf(file).filter((statement) => JSON.stringify(statement).includes(arn)),
+    const reads = ["auth-authorizer", "credentials-verify"].flatMap((id) =>
+      every.statementsOf(id).filter((statement) => JSON.stringify(statement).includes(arn)),
     );
     const read = { Effect: "Allow", Action: "secretsmanager:GetSecretValue", Resource: expect.arrayContaining([arn]) };
     expect(reads).toEqual([read, read]);

@@ -242,7 +242,7 @@ test.each<[string, boolean, Stage["reservedConcurrency"], ReturnType<typeof rese
     { authorizer: 5, recover: 70 },
   ],
   [
-    "on for credentials/verify if the option has a number",
+    "on for credentials-verify if the option has a number",
     true,
     { verify: 50 },
     { authorizer: 200, recover: 70, verify: 50 },
@@ -253,7 +253,7 @@ test.each<[string, boolean, Stage["reservedConcurrency"], ReturnType<typeof rese
 });
 
 test("recover needs no more than its reservation at the rate of its throttle", () => {
-  const throttle = endpointRows.find(({ file }) => file === "deliveries/recover")?.throttle;
+  const throttle = endpointRows.find(({ id }) => id === "recoverDeliveries")?.throttle;
   // A call ends after 20 seconds.
   const atMost = (throttle?.burst ?? 0) + 20 * (throttle?.requestsPerSecond ?? Number.NaN);
   expect(reservedConcurrencyOf(stageNamed("prod")).recover).toBe(atMost);

@@ -39,8 +39,8 @@ function synthesize({ stage, isUrgent = false, addsBucket = false }: Variant, ou
   const stack = new ServiceStack(app, `test-${stage.name}`, {
     stage,
     isUrgent,
-    // The code of each function is the name of its file, so that a test can find the function.
-    code: (file) => Code.fromInline(`// ${file}`),
+    // The code of each function is the name of its id, so that a test can find the function.
+    code: (id) => Code.fromInline(`// ${id}`),
     page: join(import.meta.dirname, "../../packages/console/src"),
   });
   if (addsBucket) new Bucket(stack, "Bucket");

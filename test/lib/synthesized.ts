@@ -53,13 +53,13 @@ export class SynthesizedStack {
   }
 
   /** Returns the Lambda function of a file below `functions/`. */
-  functionFor(file: string): Resource {
-    return only(this.all("AWS::Lambda::Function").filter((resource) => fileOf(resource) === file));
+  functionFor(id: string): Resource {
+    return only(this.all("AWS::Lambda::Function").filter((resource) => idOf(resource) === id));
   }
 
   /** Returns the IAM statements of a function. */
-  statementsOf(file: string): Json[] {
-    const role = this.target(this.functionFor(file).Properties.Role);
+  statementsOf(id: string): Json[] {
+    const role = this.target(this.functionFor(id).Properties.Role);
     return [
       ...inlineStatementsOf(role),
       ...this.all("AWS::IAM::Policy").filter(isFor(role)).flatMap(policyStatementsOf),
@@ -75,11 +75,11 @@ export class SynthesizedStack {
   }
 
   /** Returns the permissions of a function, as sorted texts `action on resource`. */
-  grants(file: string): string[] {
-    const fn = this.functionFor(file);
+  grants(id: string): string[] {
+    const fn = this.functionFor(id);
     const role = this.target(fn.Properties.Role);
     expect(role.Properties).not.toHaveProperty("ManagedPolicyArns");
-    return this.statementsOf(file)
+    return this.statementsOf(id)
       .flatMap((statement) => this.#grantsOf(statement, fn))
       .sort();
   }
@@ -119,8 +119,8 @@ const isFor =
   ({ Properties }: Resource): boolean =>
     Properties.Roles.some((reference: Json) => reference.Ref === id);
 
-/** Returns the file below `functions/` of a Lambda function; empty for the functions that CDK adds. */
-export function fileOf({ Properties }: Resource): string {
+/** Returns the row id of a Lambda function; empty for the functions that CDK adds. */
+export function idOf({ Properties }: Resource): string {
   return Properties.Code.ZipFile?.replace("// ", "") ?? "";
 }
 

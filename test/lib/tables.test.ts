@@ -71,7 +71,7 @@ describe("an existing projects table", () => {
     expect(names).not.toContain("deployment-webhooks-every-projects");
     expect(names).toHaveLength(rows.length - 1);
     expect(every.outputs.ProjectsTableName.Value).toBe("platform-projects");
-    const { Variables } = every.functionFor("projects/list").Properties.Environment;
+    const { Variables } = every.functionFor("listProjects").Properties.Environment;
     expect(Variables.PROJECTS_TABLE).toBe("platform-projects");
   });
 
@@ -97,7 +97,7 @@ describe("the policy of the table of signing secrets", () => {
   const breakGlass = arnOf("iam", "", "role/deployment-webhooks-prod-break-glass");
   const secretsArn = arnOf("dynamodb", { Ref: "AWS::Region" }, "table/deployment-webhooks-prod-webhook-secrets");
 
-  const roleOf = (file: string) => prod.target(prod.functionFor(file).Properties.Role);
+  const roleOf = (id: string) => prod.target(prod.functionFor(id).Properties.Role);
   const exceptions = ({ Condition }: Json): string[] =>
     Condition.ArnNotEquals["aws:PrincipalArn"].map((arn: Json) =>
       arn["Fn::GetAtt"] ? prod.target(arn).id : textOf(arn),
@@ -151,22 +151,22 @@ describe("the policy of the table of signing secrets", () => {
   });
 
   test("lets the senders read, one function each create, import, rotate and delete, and nothing else", () => {
-    const permitted = functionRows.flatMap(({ file }) =>
-      [...itemActions, ...copies].flatMap((action) => (denies(roleOf(file).id, action) ? [] : [`${file}: ${action}`])),
+    const permitted = functionRows.flatMap(({ id }) =>
+      [...itemActions, ...copies].flatMap((action) => (denies(roleOf(id).id, action) ? [] : [`${id}: ${action}`])),
     );
     expect(permitted.sort()).toEqual([
-      "attempts/send-slow: BatchGetItem",
-      "attempts/send: BatchGetItem",
-      "webhooks/create: PutItem",
-      "webhooks/delete: DeleteItem",
-      "webhooks/import: ConditionCheckItem",
-      "webhooks/import: PutItem",
-      "webhooks/rotate-secret: UpdateItem",
+      "attempts-send-slow: BatchGetItem",
+      "attempts-send: BatchGetItem",
+      "createWebhook: PutItem",
+      "deleteWebhook: DeleteItem",
+      "rotateWebhookSecret: UpdateItem",
+      "webhooks-import: ConditionCheckItem",
+      "webhooks-import: PutItem",
     ]);
   });
 
   test("denies a function that only writes to receive the item, but not to write", () => {
-    const id = roleOf("webhooks/rotate-secret").id;
+    const id = roleOf("rotateWebhookSecret").id;
     const returning = ["ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"];
     expect(returning.filter((values) => !denies(id, "UpdateItem", values))).toEqual([]);
     expect([denies(id, "UpdateItem", "NONE"), denies(id, "UpdateItem")]).toEqual([false, false]);
@@ -202,14 +202,14 @@ describe("the policy of the table of signing secrets", () => {
   });
 
   test("follows the rows: a function whose row grants a read is not denied it", () => {
-    const reader = { file: "webhooks/new-reader", uses: { tables: { webhookSecrets: ["GetItem"] } } } as const;
+    const reader = { id: "webhooks/new-reader", uses: { tables: { webhookSecrets: ["GetItem"] } } } as const;
     const denials = denialsFor("webhookSecrets", [...functionRows, reader]);
     const onGetItem = only(denials.filter(({ actions }) => actions.includes("GetItem")));
-    expect(onGetItem).toEqual({ actions: ["GetItem"], exceptFiles: ["webhooks/new-reader"] });
+    expect(onGetItem).toEqual({ actions: ["GetItem"], exceptIds: ["webhooks/new-reader"] });
     const ofReturnValues = only(denials.filter((denial) => denial.ofReturnValues));
-    expect([...ofReturnValues.exceptFiles].sort()).toEqual([
-      "attempts/send",
-      "attempts/send-slow",
+    expect([...ofReturnValues.exceptIds].sort()).toEqual([
+      "attempts-send",
+      "attempts-send-slow",
       "webhooks/new-reader",
     ]);
   });

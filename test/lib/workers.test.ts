@@ -1,8 +1,8 @@
 import { functionRows } from "../../functions/manifest/function-rows.ts";
-import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
-import { dev, fileOf, only, SynthesizedStack } from "./synthesized.ts";
+import { workerRows } from "../../functions/manifest/workers.ts";
+import { dev, idOf, only, SynthesizedStack } from "./synthesized.ts";
 
-const rows: readonly WorkerRow[] = workers;
+const rows = workerRows;
 const mappings = dev.all("AWS::Lambda::EventSourceMapping");
 
 interface Expected {
@@ -14,53 +14,53 @@ interface Expected {
 }
 
 const expected: Record<string, Expected> = {
-  "auth/authorizer": { timeoutSeconds: 10, memoryMb: 512 },
-  "credentials/verify": { timeoutSeconds: 10, memoryMb: 512 },
-  "credentials/revocations": { timeoutSeconds: 10, memoryMb: 256 },
-  "deliveries/fan-out": {
+  "auth-authorizer": { timeoutSeconds: 10, memoryMb: 512 },
+  "credentials-verify": { timeoutSeconds: 10, memoryMb: 512 },
+  "credentials-revocations": { timeoutSeconds: 10, memoryMb: 256 },
+  "deliveries-fan-out": {
     timeoutSeconds: 30,
     memoryMb: 512,
     consumes: ["deployment-webhooks-dev-deployment-events", 10, 50],
   },
-  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["deployment-webhooks-dev-deliveries", 10, 300] },
-  "attempts/send-slow": {
+  "attempts-send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["deployment-webhooks-dev-deliveries", 10, 300] },
+  "attempts-send-slow": {
     timeoutSeconds: 60,
     memoryMb: 256,
     consumes: ["deployment-webhooks-dev-deliveries-slow", 10, 100],
   },
-  "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
-  "deliveries/publish-notifications": { timeoutSeconds: 55, memoryMb: 256, schedule: "rate(1 minute)" },
-  "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
-  "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
-  "projects/remove-member": { timeoutSeconds: 10, memoryMb: 256 },
-  "projects/sync-members": { timeoutSeconds: 55, memoryMb: 512 },
-  "projects/suspend": { timeoutSeconds: 30, memoryMb: 256 },
-  "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
-  "api-keys/import": { timeoutSeconds: 55, memoryMb: 512 },
-  "api-keys/revoke-all": { timeoutSeconds: 55, memoryMb: 256 },
-  "webhooks/import": { timeoutSeconds: 55, memoryMb: 512 },
+  "deliveries-sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
+  "deliveries-publish-notifications": { timeoutSeconds: 55, memoryMb: 256, schedule: "rate(1 minute)" },
+  "deliveries-replay": { timeoutSeconds: 55, memoryMb: 512 },
+  "projects-upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects-remove-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects-sync-members": { timeoutSeconds: 55, memoryMb: 512 },
+  "projects-suspend": { timeoutSeconds: 30, memoryMb: 256 },
+  "api-keys-provision": { timeoutSeconds: 10, memoryMb: 256 },
+  "api-keys-import": { timeoutSeconds: 55, memoryMb: 512 },
+  "api-keys-revoke-all": { timeoutSeconds: 55, memoryMb: 256 },
+  "webhooks-import": { timeoutSeconds: 55, memoryMb: 512 },
 };
 
 test("there is one Lambda per endpoint and per worker", () => {
-  const files = dev.all("AWS::Lambda::Function").map(fileOf);
-  expect(files.sort()).toEqual(functionRows.map((row) => row.file).sort());
-  expect(Object.keys(expected).sort()).toEqual(workers.map(({ file }): string => file).sort());
+  const files = dev.all("AWS::Lambda::Function").map(idOf);
+  expect(files.sort()).toEqual(functionRows.map((row) => row.id).sort());
+  expect(Object.keys(expected).sort()).toEqual(workerRows.map(({ id }): string => id).sort());
 });
 
-test.each(rows)("$file runs on Node 24 with its timeout and memory", ({ file }) => {
-  expect(dev.functionFor(file).Properties).toMatchObject({
+test.each(rows)("$id runs on Node 24 with its timeout and memory", ({ id }) => {
+  expect(dev.functionFor(id).Properties).toMatchObject({
     Runtime: "nodejs24.x",
     Architectures: ["arm64"],
     Handler: "index.handler",
-    Timeout: expected[file]?.timeoutSeconds,
-    MemorySize: expected[file]?.memoryMb,
+    Timeout: expected[id]?.timeoutSeconds,
+    MemorySize: expected[id]?.memoryMb,
   });
 });
 
-test.each(rows)("$file has its trigger, and no other", ({ file }) => {
-  const { id } = dev.functionFor(file);
+test.each(rows)("$id has its trigger, and no other", ({ id }) => {
+  const { id: logicalId } = dev.functionFor(id);
   const consumed = mappings
-    .filter(({ Properties }) => Properties.FunctionName.Ref === id)
+    .filter(({ Properties }) => Properties.FunctionName.Ref === logicalId)
     .map(({ Properties: { EventSourceArn, BatchSize, ScalingConfig } }) => [
       dev.target(EventSourceArn).Properties.QueueName,
       BatchSize,
@@ -68,9 +68,9 @@ test.each(rows)("$file has its trigger, and no other", ({ file }) => {
     ]);
   const schedules = dev
     .all("AWS::Events::Rule")
-    .filter(({ Properties }) => dev.target(only(Properties.Targets as { Arn: unknown }[]).Arn).id === id)
+    .filter(({ Properties }) => dev.target(only(Properties.Targets as { Arn: unknown }[]).Arn).id === logicalId)
     .map(({ Properties }) => Properties.ScheduleExpression);
-  const { consumes, schedule } = expected[file] as Expected;
+  const { consumes, schedule } = expected[id] as Expected;
   expect({ consumed, schedules }).toEqual({
     consumed: consumes ? [consumes] : [],
     schedules: schedule ? [schedule] : [],
@@ -87,8 +87,8 @@ test("every function logs JSON, each worker to its own log group and all endpoin
   const [ofEndpoints, ofWorkers] = [true, false].map((is) => groups.filter(({ isEndpoint }) => isEndpoint === is));
   expect(new Set(ofEndpoints?.map(({ group }) => group)).size).toBe(1);
   expect(ofEndpoints?.length).toBeGreaterThan(1);
-  expect(new Set(groups.map(({ group }) => group)).size).toBe(1 + workers.length);
-  expect(ofWorkers).toHaveLength(workers.length);
+  expect(new Set(groups.map(({ group }) => group)).size).toBe(1 + workerRows.length);
+  expect(ofWorkers).toHaveLength(workerRows.length);
 });
 
 test("Lambda logs platform lines only from level WARN", () => {
@@ -120,7 +120,7 @@ test("the consumer of a queue reports the messages that failed, and only those a
 });
 
 test("a missed run of a scheduled function is not retried", () => {
-  const scheduled = ["deliveries/sweep", "deliveries/publish-notifications"].map((file) => dev.functionFor(file).id);
+  const scheduled = ["deliveries-sweep", "deliveries-publish-notifications"].map((id) => dev.functionFor(id).id);
   const rules = dev.all("AWS::Events::Rule").map(({ Properties }) => Properties);
   expect(rules).toHaveLength(scheduled.length);
   for (const rule of rules) {
@@ -138,7 +138,7 @@ test("a missed run of a scheduled function is not retried", () => {
 
 test("only the slow sender, whose workers call themselves through its queue, is exempt from Lambda's loop detection", () => {
   const allowed = dev.all("AWS::Lambda::Function").filter(({ Properties }) => Properties.RecursiveLoop === "Allow");
-  expect(allowed.map(fileOf).sort()).toEqual(["attempts/send-slow"]);
+  expect(allowed.map(idOf).sort()).toEqual(["attempts-send-slow"]);
 });
 
 describe("reserved concurrency", () => {
@@ -147,15 +147,15 @@ describe("reserved concurrency", () => {
       stack
         .all("AWS::Lambda::Function")
         .filter(({ Properties }) => "ReservedConcurrentExecutions" in Properties)
-        .map((resource) => [fileOf(resource), resource.Properties.ReservedConcurrentExecutions]),
+        .map((resource) => [idOf(resource), resource.Properties.ReservedConcurrentExecutions]),
     );
 
-  test("is set for the authorizer and recover in a stage that keeps data, and for credentials/verify with its option", () => {
-    expect(reservedIn(new SynthesizedStack("prod"))).toEqual({ "auth/authorizer": 200, "deliveries/recover": 70 });
+  test("is set for the authorizer and recover in a stage that keeps data, and for credentials-verify with its option", () => {
+    expect(reservedIn(new SynthesizedStack("prod"))).toEqual({ "auth-authorizer": 200, recoverDeliveries: 70 });
     expect(reservedIn(new SynthesizedStack("everyOption"))).toEqual({
-      "auth/authorizer": 300,
-      "credentials/verify": 50,
-      "deliveries/recover": 100,
+      "auth-authorizer": 300,
+      "credentials-verify": 50,
+      recoverDeliveries: 100,
     });
   });
 
@@ -167,21 +167,21 @@ describe("reserved concurrency", () => {
 describe("a gradual deployment", () => {
   const prod = new SynthesizedStack("prod");
   const groupsOf = (stack: SynthesizedStack) => stack.all("AWS::CodeDeploy::DeploymentGroup");
-  const aliasOf = (file: string) =>
+  const aliasOf = (id: string) =>
     only(
       prod
         .all("AWS::Lambda::Alias")
-        .filter(({ Properties }) => Properties.FunctionName.Ref === prod.functionFor(file).id),
+        .filter(({ Properties }) => Properties.FunctionName.Ref === prod.functionFor(id).id),
     );
 
   test("is used for the authorizer, the fan-out and both senders, in prod", () => {
     expect(dev.all("AWS::Lambda::Alias")).toEqual([]);
     const functions = prod.all("AWS::Lambda::Alias").map(({ Properties }) => prod.target(Properties.FunctionName));
-    expect(functions.map(fileOf).sort()).toEqual([
-      "attempts/send",
-      "attempts/send-slow",
-      "auth/authorizer",
-      "deliveries/fan-out",
+    expect(functions.map(idOf).sort()).toEqual([
+      "attempts-send",
+      "attempts-send-slow",
+      "auth-authorizer",
+      "deliveries-fan-out",
     ]);
     expect(groupsOf(prod)).toHaveLength(4);
   });
@@ -244,11 +244,42 @@ describe("a gradual deployment", () => {
 
   test("moves the aliases that API Gateway and the event source mappings call", () => {
     const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
-    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf("auth/authorizer").id);
-    const consumers = ["deliveries/fan-out", "attempts/send", "attempts/send-slow"].map(aliasOf);
+    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf("auth-authorizer").id);
+    const consumers = ["deliveries-fan-out", "attempts-send", "attempts-send-slow"].map(aliasOf);
     const mapped = prod
       .all("AWS::Lambda::EventSourceMapping")
       .map(({ Properties }) => JSON.stringify(Properties.FunctionName));
     for (const { id } of consumers) expect(mapped.filter((name) => name.includes(id))).toHaveLength(1);
   });
+});
+
+test("the functions that the platform calls have these names: a change of one breaks its callers", () => {
+  const invoked = workerRows.filter(({ trigger }) => trigger.kind === "invoke").map(({ id }) => id);
+  expect(invoked.sort()).toEqual([
+    "api-keys-import",
+    "api-keys-provision",
+    "api-keys-revoke-all",
+    "credentials-revocations",
+    "credentials-verify",
+    "deliveries-replay",
+    "projects-remove-member",
+    "projects-suspend",
+    "projects-sync-members",
+    "projects-upsert-member",
+    "webhooks-import",
+  ]);
+  const outputs = Object.keys(dev.template.Outputs ?? {}).filter((name) => name.endsWith("FunctionName"));
+  expect(outputs.sort()).toEqual([
+    "ApiKeysImportFunctionName",
+    "ApiKeysProvisionFunctionName",
+    "ApiKeysRevokeAllFunctionName",
+    "CredentialsRevocationsFunctionName",
+    "CredentialsVerifyFunctionName",
+    "DeliveriesReplayFunctionName",
+    "ProjectsRemoveMemberFunctionName",
+    "ProjectsSuspendFunctionName",
+    "ProjectsSyncMembersFunctionName",
+    "ProjectsUpsertMemberFunctionName",
+    "WebhooksImportFunctionName",
+  ]);
 });

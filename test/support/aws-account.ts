@@ -317,7 +317,7 @@ export class AwsAccount {
   request(method: string, path: string): number {
     this.writtenAtMs = Date.now();
     if (`${method} ${path}` !== "POST /v1/credentials/revoke") return 404;
-    const name = this.nameOf("AWS::Lambda::Function", "EndpointsApiKeysRevokeLeakedFunction");
+    const name = this.nameOf("AWS::Lambda::Function", "EndpointsRevokeCredentialsFunction");
     const status = this.concurrency.get(name) === 0 ? 500 : 400;
     const [stage] = this.#stack.all("AWS::ApiGateway::Stage");
     const line = this.resolve(JSON.parse(stage?.Properties.AccessLogSetting.Format));

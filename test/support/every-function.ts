@@ -135,7 +135,7 @@ async function importKeys(user_id: string): Promise<void> {
   const hash = randomBytes(32).toString("hex");
   const row = { hash, user_id, name: "earlier", key_prefix: "acme_1", expires_at: secondsFromNow(90 * 86_400) };
   for (const dry_run of [true, false]) {
-    expect(await call("api-keys/import", { keys: [row], dry_run })).toEqual({ imported: 1, unchanged: 0, refused: [] });
+    expect(await call("api-keys-import", { keys: [row], dry_run })).toEqual({ imported: 1, unchanged: 0, refused: [] });
   }
 }
 
@@ -166,16 +166,16 @@ async function useKeys(service: TestService): Promise<void> {
   );
   await expectStatus(api.delete(`/v1/api-keys/${expiring.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
-  await call<{ id: string; key: string }>("api-keys/provision", {
+  await call<{ id: string; key: string }>("api-keys-provision", {
     ...partner,
     expires_at: secondsFromNow(90 * 86_400),
   });
-  const provisioned = await call<{ id: string; key: string }>("api-keys/provision", {
+  const provisioned = await call<{ id: string; key: string }>("api-keys-provision", {
     user_id: userId,
     name: "partner",
   });
   await importKeys(userId);
-  const { results } = await call<{ results: object[] }>("credentials/verify", {
+  const { results } = await call<{ results: object[] }>("credentials-verify", {
     credentials: [key, provisioned.key].map((token) => ({ token, project_id: projectId })),
   });
   expect(results).toMatchObject([{ role: "admin" }, { role: "admin" }]);
@@ -186,8 +186,8 @@ async function useKeys(service: TestService): Promise<void> {
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 204);
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 404);
   const one = { user_id: userId, api_key_id: provisioned.id };
-  expect(await call("api-keys/revoke-all", one)).toEqual({ revoked: 1 });
-  expect(await call("api-keys/revoke-all", { user_id: userId })).toEqual({ revoked: 2 });
+  expect(await call("api-keys-revoke-all", one)).toEqual({ revoked: 1 });
+  expect(await call("api-keys-revoke-all", { user_id: userId })).toEqual({ revoked: 2 });
   for (const credential of [key, provisioned.key, "svc_malformed", "no.jwt.atall"]) {
     await expectStatus(service.as(credential).get("/v1/api-keys"), 401);
   }
@@ -218,30 +218,30 @@ async function syncMembers(): Promise<void> {
       JSON.stringify(sent.input).includes(member.user_id)
     ) {
       isFirst = false;
-      await call("projects/upsert-member", { ...member, role: "admin", version: at(1) });
+      await call("projects-upsert-member", { ...member, role: "admin", version: at(1) });
     }
     return send();
   });
   const sync = (seconds: number, members: object[]) =>
-    call("projects/sync-members", { ...range, members, version: at(seconds), dry_run: false, force: true });
+    call("projects-sync-members", { ...range, members, version: at(seconds), dry_run: false, force: true });
   expect(await sync(0, [member])).toMatchObject({ added: 1 });
-  await call("projects/upsert-member", { ...member, version: at(0) });
+  await call("projects-upsert-member", { ...member, version: at(0) });
   const result = await sync(2, []);
   expect(result).toMatchObject({ removed: 1, applied: true });
 }
 
 async function useProjects(service: TestService): Promise<void> {
   const { api, userId } = service.user();
-  const { cursor } = await call<{ cursor: string }>("credentials/revocations", {});
+  const { cursor } = await call<{ cursor: string }>("credentials-revocations", {});
   expect((await api.get("/v1/projects")).body.data).toEqual([]);
   const member = { user_id: userId, project_id: randomUUID(), name: "Shop", role: "viewer" };
-  for (const role of ["viewer", "admin"]) await call("projects/upsert-member", { ...member, role });
+  for (const role of ["viewer", "admin"]) await call("projects-upsert-member", { ...member, role });
   expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
   const { user_id, project_id } = member;
   for (const removed of [true, false]) {
-    expect(await call("projects/remove-member", { user_id, project_id })).toEqual({ removed });
+    expect(await call("projects-remove-member", { user_id, project_id })).toEqual({ removed });
   }
-  await call("credentials/revocations", { after: cursor });
+  await call("credentials-revocations", { after: cursor });
   await syncMembers();
 }
 
@@ -254,7 +254,7 @@ async function importWebhook(service: TestService): Promise<void> {
     [false, 1],
     [false, 0],
   ] as const) {
-    const result = await call("webhooks/import", { webhooks: [row], dry_run });
+    const result = await call("webhooks-import", { webhooks: [row], dry_run });
     expect(result).toEqual({ imported, unchanged: 1 - imported, refused: [] });
   }
 }
@@ -262,7 +262,7 @@ async function importWebhook(service: TestService): Promise<void> {
 async function suspendProject(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }) => {
     const suspend = (suspended: boolean, of = {}) =>
-      call("projects/suspend", { project_id: projectId, ...of, suspended });
+      call("projects-suspend", { project_id: projectId, ...of, suspended });
     for (const suspended of [true, false]) await suspend(suspended, { webhook_id: webhook.id });
     await suspend(true);
     await expectStatus(
@@ -291,7 +291,7 @@ async function useWorkflows(service: TestService): Promise<void> {
     const token = issuer.sign({ aud: "deployments", repository_id: trust.repository_id });
     const workflow = service.as(token);
     expect((await workflow.get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
-    const { results } = await call<{ results: object[] }>("credentials/verify", { credentials: [{ token }] });
+    const { results } = await call<{ results: object[] }>("credentials-verify", { credentials: [{ token }] });
     expect(results).toMatchObject([{ type: "workflow" }]);
     await expectStatus(workflow.get(trusts), 403);
     await expectStatus(api.delete(`${trusts}/${id}`), 204);
@@ -368,7 +368,7 @@ async function replayEvents(service: TestService): Promise<void> {
     for (const state of [{ created_at: since }, { failing_since: since }, { disabled_at: since }]) {
       await changeWebhook(webhook, state);
       await givenEvent(eventOf(projectId));
-      const replayed = await call("deliveries/replay", { project_id: projectId, since });
+      const replayed = await call("deliveries-replay", { project_id: projectId, since });
       expect(replayed).toMatchObject({ deliveries: 1, complete: true });
     }
   });
@@ -597,7 +597,7 @@ async function loseRaces(service: TestService): Promise<void> {
     await publish(eventOf(projectId));
     await eventually(() => expect(lost).toBe(1));
     await givenEvent(eventOf(projectId));
-    await call("deliveries/replay", { project_id: projectId, since: secondsFromNow(-60) });
+    await call("deliveries-replay", { project_id: projectId, since: secondsFromNow(-60) });
     await expectStatus(api.post(`${path}/test`, { event: "deploy.failed" }), 202);
     await expectStatus(api.post(`${path}/deliveries/${old.id}/redeliver`), 202);
     await expectStatus(api.post(`${path}/recover`, { since: secondsFromNow(-60) }), 202);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The result for a valid credential, as `credentials/verify` returns it: docs/verify-credentials.md#results. */
+/** The result for a valid credential, as `credentials-verify` returns it: docs/verify-credentials.md#results. */
 export interface ValidCredential {
   readonly valid: true;
   readonly type: "api_key" | "jwt" | "workflow";
@@ -92,7 +92,7 @@ interface PendingCall {
 }
 
 /**
- * Verifies credentials by the function `credentials/verify`, and caches the results of valid ones. While it is in use it follows
+ * Verifies credentials by the function `credentials-verify`, and caches the results of valid ones. While it is in use it follows
  * the feed of revocations. A cached result is used only if the feed was read completely in the last `maxStaleSeconds`.
  */
 export class Verifier {

@@ -53,7 +53,7 @@ const bodiesOf = (event: unknown) => (event as SQSEvent).Records.map(({ body }) 
 test("the fan-out gets up to 10 events in a batch, and successes are deleted", async () => {
   await Promise.all(Array.from({ length: 10 }, (_, index) => send("events", String(index))));
   const batches: string[][] = [];
-  handlers["deliveries/fan-out"] = async (event) => void batches.push(bodiesOf(event));
+  handlers["deliveries-fan-out"] = async (event) => void batches.push(bodiesOf(event));
   await start();
   await eventually(async () => expect(await depth("events")).toBe(0));
   expect(batches.flat().map(Number).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -67,7 +67,7 @@ test("messages of ten batches are deleted in one call", async () => {
     if (command === "DeleteMessageBatchCommand") deleted.push([input.Entries].flat().length);
     return proceed();
   });
-  handlers["attempts/send"] = async () => {};
+  handlers["attempts-send"] = async () => {};
   await start();
   await eventually(async () => expect(await depth("deliveries")).toBe(0));
   expect(deleted.reduce((sum, count) => sum + count, 0)).toBe(10);
@@ -81,7 +81,7 @@ test("an event published after 500 of another project is fanned out in the first
   }
   await send("events", of("quiet", 0));
   const batches: string[][] = [];
-  handlers["deliveries/fan-out"] = async (event) => void batches.push(bodiesOf(event));
+  handlers["deliveries-fan-out"] = async (event) => void batches.push(bodiesOf(event));
   await start();
   await eventually(async () => expect(await depth("events")).toBe(0));
   expect(batches.findIndex((bodies) => bodies.includes(of("quiet", 0)))).toBeLessThan(2);
@@ -89,7 +89,7 @@ test("an event published after 500 of another project is fanned out in the first
 
 test("a record has the source, the receive count and the send time, as Lambda passes them", async () => {
   let records: SQSEvent["Records"] = [];
-  handlers["deliveries/fan-out"] = async (event) => {
+  handlers["deliveries-fan-out"] = async (event) => {
     records = (event as SQSEvent).Records;
   };
   await send("events", "one");
@@ -117,7 +117,7 @@ test.each<[string, string[], LambdaHandler]>([
   ],
 ])("a handler that %s leaves %j in the queue", async (_, left, handler) => {
   const seen: string[] = [];
-  handlers["deliveries/fan-out"] = async (event, context) => {
+  handlers["deliveries-fan-out"] = async (event, context) => {
     seen.push(...bodiesOf(event));
     return handler(event, context);
   };
@@ -136,7 +136,7 @@ test("a delivery whose receiver hangs does not delay the others", async () => {
   });
   const sent: string[] = [];
   let isHanging = false;
-  handlers["attempts/send"] = async (event) => {
+  handlers["attempts-send"] = async (event) => {
     const bodies = bodiesOf(event);
     expect(bodies).toHaveLength(1);
     isHanging ||= bodies[0] === "hangs";
@@ -160,7 +160,7 @@ test("a busy project has at most half of the places, in batches of up to seven, 
     release = resolve;
   });
   const batches: string[][] = [];
-  handlers["attempts/send"] = async (event) => {
+  handlers["attempts-send"] = async (event) => {
     batches.push(bodiesOf(event));
     await hanging;
   };
@@ -180,7 +180,7 @@ test("with a batch size of ten, more than 20 batches of one run at once", async 
     release = resolve;
   });
   const received: string[] = [];
-  handlers["attempts/send"] = async (event) => {
+  handlers["attempts-send"] = async (event) => {
     received.push(...bodiesOf(event));
     await hanging;
   };
@@ -201,7 +201,7 @@ test("a queue that could not be read is read again, after a second", async () =>
     return isFirst ? Promise.reject(new Error("SQS is unavailable")) : proceed();
   });
   let received: string[] = [];
-  handlers["deliveries/fan-out"] = async (event) => {
+  handlers["deliveries-fan-out"] = async (event) => {
     received = bodiesOf(event);
   };
   await send("events", "late");
@@ -214,7 +214,7 @@ test("a queue that could not be read is read again, after a second", async () =>
 
 test("the sweep runs at once and then at the given interval, also after a run that failed", async () => {
   const startedAt: number[] = [];
-  handlers["deliveries/sweep"] = async () => {
+  handlers["deliveries-sweep"] = async () => {
     startedAt.push(performance.now());
     throw new Error("failed");
   };
@@ -229,7 +229,7 @@ test("the sweep runs at once and then at the given interval, also after a run th
 test("stop waits for a message in flight, deletes it and receives no more", async () => {
   const handled = Promise.withResolvers<void>();
   let [runs, isStopping] = [0, false];
-  handlers["attempts/send"] = () => {
+  handlers["attempts-send"] = () => {
     runs += 1;
     return handled.promise;
   };
@@ -254,7 +254,7 @@ test("stop waits for a message in flight, deletes it and receives no more", asyn
 test("stop gives up on a handler that hangs after 3 s", async () => {
   let runs = 0;
   let release = (_: undefined) => {};
-  handlers["attempts/send"] = () => {
+  handlers["attempts-send"] = () => {
     runs += 1;
     return new Promise((resolve) => {
       release = resolve;

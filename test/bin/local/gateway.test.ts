@@ -25,7 +25,7 @@ beforeAll(async () => {
   // Stubs per function, so that a test can replace what they do.
   server = await createGateway(async (file) => async (event, context) => {
     invoked.push(file);
-    return file === "auth/authorizer" ? authorize(event, context) : handle(event, context);
+    return file === "auth-authorizer" ? authorize(event, context) : handle(event, context);
   });
   port = Number(new URL(await listening(server)).port);
 });
@@ -196,7 +196,7 @@ describe("the gateway's own response", () => {
       message: "The token has expired.",
     });
     expect(headers["www-authenticate"]).toBe('Bearer realm="api", error="invalid_token"');
-    expect(invoked).toEqual(["auth/authorizer"]);
+    expect(invoked).toEqual(["auth-authorizer"]);
   });
 
   test("to a policy that allows nothing is 401", async () => {
@@ -204,7 +204,7 @@ describe("the gateway's own response", () => {
       authorize = async () => ({ principalId: "u", policyDocument: { Statement }, context: {} });
       expect((await call("GET", "/v1/projects")).status).toBe(401);
     }
-    expect(invoked).toEqual(["auth/authorizer", "auth/authorizer"]);
+    expect(invoked).toEqual(["auth-authorizer", "auth-authorizer"]);
   });
 
   test.each<[string, LambdaHandler]>([
@@ -216,7 +216,7 @@ describe("the gateway's own response", () => {
     expect({ status, code: JSON.parse(text).error.code }).toEqual({ status: 503, code: "service_unavailable" });
     expect(headers["retry-after"]).toBe("1");
     expect(text).not.toContain("api-keys");
-    expect(invoked).toEqual(["auth/authorizer"]);
+    expect(invoked).toEqual(["auth-authorizer"]);
   });
 
   test.each<[string, number, string, LambdaHandler]>([
@@ -234,7 +234,7 @@ describe("the gateway's own response", () => {
     const reply = await call("GET", "/v1/projects");
     expect({ status: reply.status, code: JSON.parse(reply.text).error.code }).toEqual({ status, code });
     expect(reply.text).not.toMatch(/secret|deliveries|Error/);
-    expect(lines.join()).toContain("projects/list failed: ");
+    expect(lines.join()).toContain("listProjects failed: ");
   });
 
   test("to a body over 10 MB is 413, after the client has sent all of it", async () => {
@@ -307,8 +307,8 @@ describe("a throttle in the row of an endpoint", () => {
     expect(JSON.parse(rejected?.text ?? "")).toEqual(errorPattern("rate_limited"));
     expect(rejected?.headers["retry-after"]).toBe("1");
     const accepted = replies.length - 1;
-    expect(invoked.filter((file) => file === "auth/authorizer")).toHaveLength(accepted);
-    expect(invoked.filter((file) => file === "deliveries/recover")).toHaveLength(accepted);
+    expect(invoked.filter((file) => file === "auth-authorizer")).toHaveLength(accepted);
+    expect(invoked.filter((file) => file === "recoverDeliveries")).toHaveLength(accepted);
   });
 
   test("is not in that of an endpoint without a credential: strangers could keep it used up", async () => {

@@ -133,104 +133,92 @@ const sendBatch = (QueueUrl: string) =>
   sqs().send(new SendMessageBatchCommand({ QueueUrl, Entries: [{ Id: "0", MessageBody: "x" }] }));
 
 test.each<[file: string, what: string, call: () => Promise<unknown>]>([
-  ["webhooks/get", "read an item of a table it reads", getProject],
-  ["webhooks/list", "query a table", () => queryBacklog()],
-  ["deliveries/sweep", "query an index", () => queryBacklog("due")],
-  ["api-keys/list", "read a batch", getKeys],
-  ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
-  ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
-  ["service-accounts/create", "add a service account to a project", addMember("service-account:1")],
-  ["service-accounts/create", "read the membership of a person", getProject],
-  ["service-accounts/delete", "remove a service account from a project", removeMember("service-account:1")],
-  ["projects/remove-member", "remove a person from a project", removeMember("u")],
-  ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.slowDeliveries)],
-  ["deliveries/fan-out", "send to a dead-letter queue that it rejects to", () => send(locations.deadLetters.events)],
-  ["auth/authorizer", "read a secret", () => secretVersions(secretArn)],
+  ["getWebhook", "read an item of a table it reads", getProject],
+  ["listWebhooks", "query a table", () => queryBacklog()],
+  ["deliveries-sweep", "query an index", () => queryBacklog("due")],
+  ["listApiKeys", "read a batch", getKeys],
+  ["createWebhook", "write a transaction of items that it may put", insertWebhook],
+  ["deleteWebhook", "write a transaction of items that it may delete", removeWebhook],
+  ["createServiceAccount", "add a service account to a project", addMember("service-account:1")],
+  ["createServiceAccount", "read the membership of a person", getProject],
+  ["deleteServiceAccount", "remove a service account from a project", removeMember("service-account:1")],
+  ["projects-remove-member", "remove a person from a project", removeMember("u")],
+  ["recoverDeliveries", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.slowDeliveries)],
+  ["deliveries-fan-out", "send to a dead-letter queue that it rejects to", () => send(locations.deadLetters.events)],
+  ["auth-authorizer", "read a secret", () => secretVersions(secretArn)],
 ])("%s may %s", async (file, _what, call) => {
   await expect(as(file, call)).resolves.toBeDefined();
 });
 
 test.each<[file: string, what: string, call: () => Promise<unknown>, action: string, resource: string]>([
-  ["webhooks/get", "read another table", getSecret, "dynamodb:GetItem", "table webhook-secrets"],
+  ["getWebhook", "read another table", getSecret, "dynamodb:GetItem", "table webhook-secrets"],
   [
-    "webhooks/rotate-secret",
+    "rotateWebhookSecret",
     "let a write return the old secret",
     rotateAndReturn,
     "dynamodb:GetItem",
     "table webhook-secrets",
   ],
   [
-    "webhooks/rotate-secret",
+    "rotateWebhookSecret",
     "let a write that fails return the secret",
     failAndReturn,
     "dynamodb:GetItem",
     "table webhook-secrets",
   ],
   [
-    "webhooks/rotate-secret",
+    "rotateWebhookSecret",
     "let a transaction that fails return the secret",
     failAndReturnInTransaction,
     "dynamodb:GetItem",
     "table webhook-secrets",
   ],
   [
-    "service-accounts/create",
+    "createServiceAccount",
     "add a person to a project",
     addMember("u-service-account:1"),
     "dynamodb:PutItem",
     "table projects",
   ],
   [
-    "service-accounts/delete",
+    "deleteServiceAccount",
     "remove a person from a project",
     removeMember("u"),
     "dynamodb:DeleteItem",
     "table projects",
   ],
-  ["projects/list", "call another action", getProject, "dynamodb:GetItem", "table projects"],
-  ["deliveries/sweep", "query the table of an index", () => queryBacklog(), "dynamodb:Query", "table backlog"],
+  ["listProjects", "call another action", getProject, "dynamodb:GetItem", "table projects"],
+  ["deliveries-sweep", "query the table of an index", () => queryBacklog(), "dynamodb:Query", "table backlog"],
+  ["listWebhooks", "query an index of a table", () => queryBacklog("due"), "dynamodb:Query", "table backlog/index/due"],
+  ["createWebhook", "delete what it may put, in a transaction", removeWebhook, "dynamodb:DeleteItem", "table webhooks"],
+  ["getDelivery", "check an item in a transaction", checkWebhook, "dynamodb:ConditionCheckItem", "table webhooks"],
+  ["listWebhooks", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
+  ["auth-authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
+  ["listApiKeys", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
+  ["listApiKeys", "run a PartiQL statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
   [
-    "webhooks/list",
-    "query an index of a table",
-    () => queryBacklog("due"),
-    "dynamodb:Query",
-    "table backlog/index/due",
-  ],
-  [
-    "webhooks/create",
-    "delete what it may put, in a transaction",
-    removeWebhook,
-    "dynamodb:DeleteItem",
-    "table webhooks",
-  ],
-  ["deliveries/get", "check an item in a transaction", checkWebhook, "dynamodb:ConditionCheckItem", "table webhooks"],
-  ["webhooks/list", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
-  ["auth/authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
-  ["api-keys/list", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
-  ["api-keys/list", "run a PartiQL statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
-  [
-    "attempts/send",
+    "attempts-send",
     "send to another queue",
     () => send(locations.queues.events),
     "sqs:SendMessage",
     "queue deployment-events",
   ],
   [
-    "deliveries/fan-out",
+    "deliveries-fan-out",
     "send to another dead-letter queue",
     () => sendBatch(locations.deadLetters.deliveries),
     "sqs:SendMessage",
     "queue deliveries-dlq",
   ],
   [
-    "attempts/send",
+    "attempts-send",
     "read the attributes of a queue",
     () => sqs().send(new GetQueueAttributesCommand({ QueueUrl: locations.queues.deliveries })),
     "sqs:GetQueueAttributes",
     "queue deliveries",
   ],
   [
-    "attempts/send",
+    "attempts-send",
     "read a secret",
     () => secretVersions(secretArn),
     "secretsmanager:GetSecretValue",
@@ -246,19 +234,19 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
 
 test("a transaction with one item that is not granted writes nothing", async () => {
   await removeWebhook();
-  await expect(as("deliveries/fan-out", insertWebhook)).rejects.toThrow(AccessDenied);
+  await expect(as("deliveries-fan-out", insertWebhook)).rejects.toThrow(AccessDenied);
   const { Item } = await dynamo().send(new GetCommand({ TableName: locations.tables.webhooks, Key: webhook }));
   expect(Item).toBeUndefined();
 });
 
 test("a denied call is neither sent nor retried, and does not count as an outage", async () => {
-  await as("webhooks/get", getProject);
+  await as("getWebhook", getProject);
   let sent = 0;
   interceptDynamo(async (_call, proceed) => {
     sent += 1;
     return proceed();
   });
-  const error = await as("webhooks/get", getSecret).catch((caught: unknown) => caught);
+  const error = await as("getWebhook", getSecret).catch((caught: unknown) => caught);
   expect([sent, isOutage(error)]).toEqual([0, false]);
 });
 
@@ -267,9 +255,7 @@ test("a function that handles a denied call fails all the same", async () => {
     await getSecret().catch(() => {});
     return "done";
   };
-  await expect(as("webhooks/get", ignoresDenial)).rejects.toThrow(
-    "dynamodb:GetItem on resource: table webhook-secrets",
-  );
+  await expect(as("getWebhook", ignoresDenial)).rejects.toThrow("dynamodb:GetItem on resource: table webhook-secrets");
 });
 
 test("code outside of functions is not restricted", async () => {
@@ -284,10 +270,10 @@ test("functions that run at the same time have their own rights, with the same c
     return call();
   };
   const [reads, denied, sends, unrestricted] = await Promise.allSettled([
-    as("attempts/send", after(20, readSecrets)),
-    as("deliveries/sweep", after(10, getSecret)),
+    as("attempts-send", after(20, readSecrets)),
+    as("deliveries-sweep", after(10, getSecret)),
     as(
-      "deliveries/sweep",
+      "deliveries-sweep",
       after(30, () => send(locations.queues.slowDeliveries)),
     ),
     after(15, getSecret)(),
@@ -309,7 +295,7 @@ test("code that outlives its function keeps the rights of that function", async 
       }),
     );
   };
-  await as("webhooks/get", async () => {
+  await as("getWebhook", async () => {
     runLater(getProject);
     runLater(getSecret);
   });
@@ -331,13 +317,13 @@ test("a handler that runs under another row fails, although it handles errors it
     },
   } as never;
   const listAs = (file: string) => as(file, () => listProjects(event, {} as never));
-  await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });
-  await expect(listAs("projects/upsert-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
-  await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep reads PROJECTS_TABLE");
+  await expect(listAs("listProjects")).resolves.toMatchObject({ statusCode: 200 });
+  await expect(listAs("projects-upsert-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
+  await expect(listAs("deliveries-sweep")).rejects.toThrow("deliveries-sweep reads PROJECTS_TABLE");
   const call = { kind: "work" as const, project_id: "p", webhook_id: "w" };
-  await expect(as("deliveries/sweep", () => enqueue([call]))).resolves.toEqual([]);
-  await expect(as("projects/list", () => enqueue([call]))).rejects.toThrow(
-    "projects/list reads SLOW_DELIVERIES_QUEUE_URL",
+  await expect(as("deliveries-sweep", () => enqueue([call]))).resolves.toEqual([]);
+  await expect(as("listProjects", () => enqueue([call]))).rejects.toThrow(
+    "listProjects reads SLOW_DELIVERIES_QUEUE_URL",
   );
 });
 
@@ -356,20 +342,20 @@ test("a function sees only the variables of the resources that its row grants", 
     as(file, async () => {
       seen[file] = await visible();
     });
-  await expect(look("deliveries/sweep")).rejects.toThrow(EnvNotGranted);
-  await expect(look("deliveries/fan-out")).rejects.toThrow("deliveries/fan-out reads JWT_SECRET_ARN");
+  await expect(look("deliveries-sweep")).rejects.toThrow(EnvNotGranted);
+  await expect(look("deliveries-fan-out")).rejects.toThrow("deliveries-fan-out reads JWT_SECRET_ARN");
   expect(seen).toEqual({
-    "deliveries/sweep": { backlog: all.backlog, queue: all.queue },
-    "deliveries/fan-out": { ...all, secret: undefined },
+    "deliveries-sweep": { backlog: all.backlog, queue: all.queue },
+    "deliveries-fan-out": { ...all, secret: undefined },
   });
   expect(await visible()).toEqual(all);
-  await expect(as("deliveries/sweep", async () => tableName("webhookSecrets"))).rejects.toThrow(
+  await expect(as("deliveries-sweep", async () => tableName("webhookSecrets"))).rejects.toThrow(
     "WEBHOOK_SECRETS_TABLE is not set",
   );
 });
 
 test("a variable that a function sets is visible outside of it, until it is deleted", async () => {
-  await as("webhooks/get", async () => {
+  await as("getWebhook", async () => {
     process.env.NEW_VARIABLE = "1";
   });
   expect(process.env.NEW_VARIABLE).toBe("1");

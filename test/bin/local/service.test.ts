@@ -36,7 +36,7 @@ beforeAll(async () => {
   const engines = { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_SNS: givenSns.endpoint };
   const settings = { DATA_DIR: freshDataDir(), DELIVERY_BATCH_SIZE: "10", ...engines };
   const send: LambdaHandler = async (event) => void batchSizes.push((event as SQSEvent).Records.length);
-  const load = async (file: string) => (file === "attempts/send" ? send : async () => {});
+  const load = async (file: string) => (file === "attempts-send" ? send : async () => {});
   const service = await startService(readSettings(environment(settings)), { load });
   closeAfterFile(() => service.stop());
 });

@@ -73,7 +73,7 @@ describe("a permission of the platform", () => {
   const call = async <Result>(functionName: string, input: object): Promise<Result> =>
     (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 10 })) as Result;
   const verify = async (token: string, permission: string) =>
-    (await call<{ results: object[] }>("credentials/verify", { credentials: [{ token, permission }] })).results[0];
+    (await call<{ results: object[] }>("credentials-verify", { credentials: [{ token, permission }] })).results[0];
 
   test("is listed with its description beside what the credential may do; without any, the field is absent", async () => {
     const { api } = service.user();
@@ -93,7 +93,7 @@ describe("a permission of the platform", () => {
     ["a service account", async () => (await newServiceAccount(service)).createKey({ permissions: held })],
     [
       "a partner",
-      async () => call<{ key: string }>("api-keys/provision", { user_id: randomUUID(), name: "ci", permissions: held }),
+      async () => call<{ key: string }>("api-keys-provision", { user_id: randomUUID(), name: "ci", permissions: held }),
     ],
   ])("is held by a key of %s, and verified", async (_title, create) => {
     const { key } = await create();
@@ -140,7 +140,7 @@ describe("a permission of the platform", () => {
       },
     });
     const partner = { user_id: "alice", name: "ci", permissions: ["registry:delete"] };
-    await expect(call("api-keys/provision", partner)).rejects.toMatchObject({ code: "validation_error", details });
+    await expect(call("api-keys-provision", partner)).rejects.toMatchObject({ code: "validation_error", details });
   });
 
   test("that the stage no longer has is kept by its keys, and cannot be given or verified", async () => {

@@ -165,7 +165,7 @@ test("a user who has created and rolled 120 credentials in a minute creates and 
   await admin.api.post("/v1/credentials/revoke", { credentials: [key] });
   for (const url of [`${path}/api-keys/${first.id}`, path]) expect((await admin.api.delete(url)).status).toBe(204);
   expect(await statuses()).toEqual([401, 401, 401]);
-  expect(await call("api-keys/provision", { user_id: admin.userId, name: "partner" })).toHaveProperty("key");
+  expect(await call("api-keys-provision", { user_id: admin.userId, name: "partner" })).toHaveProperty("key");
 });
 
 describe("chargeRequest", () => {

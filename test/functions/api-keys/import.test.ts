@@ -26,7 +26,7 @@ afterEach(() => {
 async function call<Result>(functionName: string, input: unknown): Promise<Result> {
   return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 60 })) as Result;
 }
-const importKeys = (keys: unknown[], more: object = {}) => call<ImportResult>("api-keys/import", { keys, ...more });
+const importKeys = (keys: unknown[], more: object = {}) => call<ImportResult>("api-keys-import", { keys, ...more });
 const allImported = (imported: number) => ({ imported, unchanged: 0, refused: [] });
 const sha256 = (key: string) => createHash("sha256").update(key).digest("hex");
 const secondsFromNow = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
@@ -242,7 +242,7 @@ describe("an import", () => {
   test("of more than 1,000 keys, and of anything else than a list, is an error of the call", async () => {
     const { row } = earlierKey();
     await expect(importKeys(Array(1_001).fill(row))).rejects.toThrow("keys must have at most 1000 entries");
-    await expect(call("api-keys/import", { keys: {} })).rejects.toThrow("keys must be an array");
+    await expect(call("api-keys-import", { keys: {} })).rejects.toThrow("keys must be an array");
     await expect(importKeys([row], { dry_run: "yes" })).rejects.toThrow("dry_run must be true or false");
     await expect(importKeys([row], { force: true })).rejects.toThrow("force is not a known field");
   });

@@ -158,7 +158,7 @@ describe("a key of an earlier service", () => {
       ? createHmac("sha256", "pepper").update(key).digest("hex")
       : createHash("sha256").update(key).digest("hex");
     const row = { hash, user_id: service.user().userId, name: "old", key_prefix: key.slice(0, 6) };
-    expect(await call("api-keys/import", { keys: [row], dry_run: false })).toMatchObject({ imported: 1 });
+    expect(await call("api-keys-import", { keys: [row], dry_run: false })).toMatchObject({ imported: 1 });
     return key;
   }
 

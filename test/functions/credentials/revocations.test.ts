@@ -22,7 +22,7 @@ const service = useService();
 afterEach(restoreAws);
 afterEach(() => void jest.useRealTimers());
 
-const read = (after?: string) => call<RevocationPage>("credentials/revocations", after === undefined ? {} : { after });
+const read = (after?: string) => call<RevocationPage>("credentials-revocations", after === undefined ? {} : { after });
 
 /** Returns the entries that a change adds to the feed, as a follower reads them who followed it before. */
 async function addedBy(change: () => Promise<unknown>): Promise<Revocation[]> {
@@ -75,19 +75,19 @@ describe("an entry", () => {
   test("for a user who is removed or gets another role, and none for a new member or another name", async () => {
     const { userId: user_id } = service.user();
     const member = { user_id, project_id: randomUUID(), name: "Shop" };
-    const upsert = (more: object) => () => call("projects/upsert-member", { ...member, ...more });
+    const upsert = (more: object) => () => call("projects-upsert-member", { ...member, ...more });
     expect(await addedBy(upsert({ role: "viewer" }))).toEqual([]);
     expect(await addedBy(upsert({ role: "viewer", name: "Store" }))).toEqual([]);
     expect(await addedBy(upsert({ role: "admin" }))).toEqual([ofUser(user_id, "role_changed")]);
     const { project_id } = member;
-    const remove = () => call("projects/remove-member", { user_id, project_id });
+    const remove = () => call("projects-remove-member", { user_id, project_id });
     expect(await addedBy(remove)).toEqual([ofUser(user_id, "member_removed")]);
     expect(await addedBy(remove)).toEqual([]);
   });
 
   test("for a project that is suspended, and none for the end of the suspension", async () => {
     const project_id = randomUUID();
-    const suspend = (suspended: boolean) => () => call("projects/suspend", { project_id, suspended });
+    const suspend = (suspended: boolean) => () => call("projects-suspend", { project_id, suspended });
     expect(await addedBy(suspend(true))).toEqual([{ project_id, reason: "project_suspended", at }]);
     expect(await addedBy(suspend(false))).toEqual([]);
   });
@@ -110,7 +110,7 @@ describe("an entry", () => {
     }
     const ofAccount = ofUser(`service-account:${accountId}`, "service_account_deleted");
     expect(await addedBy(() => admin.api.delete(path))).toEqual(Array(3).fill(ofAccount));
-    const revokeAll = () => call("api-keys/revoke-all", { user_id: user.userId });
+    const revokeAll = () => call("api-keys-revoke-all", { user_id: user.userId });
     expect(await addedBy(revokeAll)).toEqual(Array(2).fill(ofUser(user.userId, "revoked_by_platform")));
   });
 
@@ -141,9 +141,9 @@ describe("an entry", () => {
 test("a role that another call changes between the read and the write of a member is in the feed", async () => {
   const { userId: user_id } = service.user();
   const member = { user_id, project_id: randomUUID(), name: "Shop" };
-  await call("projects/upsert-member", { ...member, role: "viewer" });
-  beforeTransaction(() => call("projects/upsert-member", { ...member, role: "admin" }));
-  const toViewer = () => call("projects/upsert-member", { ...member, name: "Store", role: "viewer" });
+  await call("projects-upsert-member", { ...member, role: "viewer" });
+  beforeTransaction(() => call("projects-upsert-member", { ...member, role: "admin" }));
+  const toViewer = () => call("projects-upsert-member", { ...member, name: "Store", role: "viewer" });
   expect(await addedBy(toViewer)).toEqual(Array(2).fill(ofUser(user_id, "role_changed")));
 });
 
@@ -240,7 +240,7 @@ test.each([
   ["null", { after: null }],
   ["an unknown field", { cursor: "2026-11-22T00:00:00.000Z" }],
 ])("throws validation_error for %s", async (_title, input) => {
-  await expect(call("credentials/revocations", input)).rejects.toMatchObject({ code: "validation_error" });
+  await expect(call("credentials-revocations", input)).rejects.toMatchObject({ code: "validation_error" });
 });
 
 test("throws during an outage", async () => {

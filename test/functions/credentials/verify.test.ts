@@ -43,7 +43,7 @@ async function call<Result>(functionName: string, input: object): Promise<Result
 
 async function verifyAll(credentials: unknown[]): Promise<Verification[]> {
   calls = [];
-  return (await call<{ results: Verification[] }>("credentials/verify", { credentials })).results;
+  return (await call<{ results: Verification[] }>("credentials-verify", { credentials })).results;
 }
 const verify = async (token: string, more: object = {}) => (await verifyAll([{ token, ...more }]))[0];
 const invalid = (code: string) => ({ valid: false, code });
@@ -240,7 +240,7 @@ test.each([
   ["an unknown field", { credentials: [], dry_run: true }],
   ["101 credentials", { credentials: Array(101).fill({ token: "a" }) }],
 ])("throws validation_error for %s", async (_title, input) => {
-  await expect(call("credentials/verify", input)).rejects.toMatchObject({ code: "validation_error" });
+  await expect(call("credentials-verify", input)).rejects.toMatchObject({ code: "validation_error" });
 });
 
 test("verifies a hundred credentials, and none", async () => {

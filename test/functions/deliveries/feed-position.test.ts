@@ -9,7 +9,7 @@ import {
   SETTLING_MS,
   withReturned,
 } from "../../../functions/deliveries/feed-position.ts";
-import { workers } from "../../../functions/manifest/workers.ts";
+import { workerRows } from "../../../functions/manifest/workers.ts";
 
 const now = Date.parse("2026-11-21T04:04:29.027Z");
 const marks = (count: number) => Array.from({ length: count }, () => markOf(randomUUID()));
@@ -44,6 +44,6 @@ test.each([
 });
 
 test("a pass goes back by more than the timeout of the function that stores events", () => {
-  const fanOut = workers.find(({ file }) => file === "deliveries/fan-out");
+  const fanOut = workerRows.find(({ id }) => id === "deliveries-fan-out");
   expect(SETTLING_MS).toBeGreaterThanOrEqual(1_000 * ((fanOut?.timeoutSeconds ?? Number.NaN) + 5));
 });

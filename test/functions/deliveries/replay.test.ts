@@ -46,7 +46,7 @@ const call = async <Result>(file: string, input: unknown): Promise<Result> =>
 const HOUR = 3_600_000;
 const ago = (millis: number): string => new Date(Date.now() - millis).toISOString();
 const replay = (project_id: string, more: object = {}) =>
-  call<ReplayResult>("deliveries/replay", { project_id, since: ago(HOUR), ...more });
+  call<ReplayResult>("deliveries-replay", { project_id, since: ago(HOUR), ...more });
 
 const complete = (counts: object) => ({ unreadable: 0, next_cursor: null, complete: true, ...counts });
 
@@ -57,7 +57,7 @@ async function receive(events: (object | string)[], at = new Date()): Promise<vo
     record.attributes.SentTimestamp = String(at.getTime());
     record.messageId = randomUUID();
   }
-  expect(await call("deliveries/fan-out", batch)).toEqual({ batchItemFailures: [] });
+  expect(await call("deliveries-fan-out", batch)).toEqual({ batchItemFailures: [] });
 }
 
 const purge = () =>
@@ -70,14 +70,14 @@ const purge = () =>
 /** Sends what is carried by these messages. */
 async function sendAll(messages: string[]): Promise<void> {
   for (const body of messages) {
-    expect(await call("attempts/send", sqsEvent(body))).toEqual({ batchItemFailures: [] });
+    expect(await call("attempts-send", sqsEvent(body))).toEqual({ batchItemFailures: [] });
   }
 }
 
 /** Lets the worker send what waits for a webhook, when a message that carries it would have ended. */
 async function sendWaiting(webhook: Webhook): Promise<void> {
   jest.setSystemTime(Date.now() + 76_000);
-  expect(await call("attempts/send-slow", sqsEvent(workCall(webhook)))).toEqual({ batchItemFailures: [] });
+  expect(await call("attempts-send-slow", sqsEvent(workCall(webhook)))).toEqual({ batchItemFailures: [] });
 }
 
 /** Removes the delay of messages from now on, so that they can be taken at once. @returns the delays, in seconds */
@@ -446,7 +446,7 @@ test.each([
   ["a cursor that is an object", { ...valid, cursor: { id: randomUUID() } }, "cursor"],
   ["an unknown field", { ...valid, limit: 1 }, "limit"],
 ])("throws validation_error for %s with the path of the field", async (_title, input, path) => {
-  await expect(call("deliveries/replay", input)).rejects.toMatchObject({
+  await expect(call("deliveries-replay", input)).rejects.toMatchObject({
     code: "validation_error",
     details: [{ path, message: expect.any(String) }],
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { EndpointRow } from "../../../functions/manifest/endpoints.ts";
-import { endpointRows } from "../../../functions/manifest/function-rows.ts";
-import { workers } from "../../../functions/manifest/workers.ts";
+import { endpointRows, functionRow } from "../../../functions/manifest/function-rows.ts";
+import { workerRows } from "../../../functions/manifest/workers.ts";
 import { document, type Json } from "../../support/api-contract.ts";
 import { useService } from "../../support/service.ts";
 import { validBodyOf } from "../../support/valid-bodies.ts";
@@ -134,18 +134,18 @@ const wrongRow = {
   filter: keys(5, (n) => `${n}${"\\".repeat(99)}`, Array(20).fill(0)),
 };
 const listsOf: Record<string, { field: string; others?: object }> = {
-  "api-keys/import": { field: "keys" },
-  "webhooks/import": { field: "webhooks" },
-  "projects/sync-members": { field: "members", others: { version: 1 } },
-  "credentials/verify": { field: "credentials" },
-  "api-keys/provision": { field: "permissions", others: { user_id: "ann", name: "ci" } },
+  "api-keys-import": { field: "keys" },
+  "webhooks-import": { field: "webhooks" },
+  "projects-sync-members": { field: "members", others: { version: 1 } },
+  "credentials-verify": { field: "credentials" },
+  "api-keys-provision": { field: "permissions", others: { user_id: "ann", name: "ci" } },
 };
 
-test.each(workers.flatMap(({ trigger, file }) => (trigger.kind === "invoke" ? [file] : [])))(
+test.each(workerRows.flatMap(({ trigger, id }) => (trigger.kind === "invoke" ? [id] : [])))(
   "%s returns less than Lambda's limit for the largest list of wrong rows",
-  async (file) => {
-    const { handler } = await import(`../../../functions/${file}.ts`);
-    const { field, others } = listsOf[file] ?? { field: "unknown" };
+  async (id) => {
+    const { handler } = await import(`../../../functions/${functionRow(id).file}.ts`);
+    const { field, others } = listsOf[id] ?? { field: "unknown" };
     for (const row of [0, "x", wrongRow, { ...wrongRow, user_id: 0, name: 0 }]) {
       const room = Math.floor(MAX_PAYLOAD_BYTES / (Buffer.byteLength(JSON.stringify(row)) + 1));
       for (const count of [1_000, 5_000, room].filter((each) => each <= room)) {

@@ -11,14 +11,14 @@ import { workflowPermissions } from "../../../functions/manifest/permissions.ts"
 import { cors, securityHeaders } from "../../../functions/manifest/response-headers.ts";
 
 /*
- * The values of rows, as literals: other tests derive their expectations from these, so only this file detects an unintended
+ * The values of rows, as literals: other tests derive their expectations from these, so only this id detects an unintended
  * change. When you change one on purpose, change it here too. Tables, queues, topics and workers are literals in test/lib.
  */
 
 test("each endpoint has its route, handler, access, permission, timeout and limits", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, permission, timeoutSeconds, throttle, ...limits }) =>
-      `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
+    ({ method, path, id, access, permission, timeoutSeconds, throttle, ...limits }) =>
+      `${method} ${path} -> ${id}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
       (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : "") +
       (limits.apiKeysPerMinutePerAddress ? `, ${limits.apiKeysPerMinutePerAddress} keys/min per address` : "") +
       (limits.credentialsPerMinutePerUser ? `, ${limits.credentialsPerMinutePerUser}/min per user` : ""),
@@ -27,43 +27,43 @@ test("each endpoint has its route, handler, access, permission, timeout and limi
   const accounts = "/v1/projects/{project_id}/service-accounts";
   const accountKeys = `${accounts}/{service_account_id}/api-keys`;
   expect(table).toEqual([
-    "POST /v1/api-keys -> api-keys/create, session, none, 120/min per user",
-    "GET /v1/api-keys -> api-keys/list, user, keys:read",
-    "GET /v1/api-keys/current -> api-keys/get-current, user, none",
-    "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
-    "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
-    "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none, 120/min per user",
-    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 1000 keys/min per address",
-    "GET /v1/projects -> projects/list, user, projects:read",
-    "GET /v1/projects/{project_id}/events -> deliveries/list-events, viewer, events:read",
-    "GET /v1/projects/{project_id}/deliveries -> deliveries/list-of-project, viewer, deliveries:read",
-    "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
-    "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
-    `DELETE ${webhook} -> webhooks/delete, admin, webhooks:write`,
-    `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
-    `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
-    `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhook-secrets:write`,
-    `GET ${webhook}/stats -> deliveries/get-stats, viewer, deliveries:read`,
-    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
-    `POST ${webhook}/certify -> certifications/create, admin, deliveries:write, 5/s, burst 20`,
-    `GET ${webhook}/certifications/{certification_id} -> certifications/get, viewer, deliveries:read`,
-    `GET ${webhook}/deliveries -> deliveries/list, viewer, deliveries:read`,
-    `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
-    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write, 5/s, burst 20`,
-    `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s, 3/s, burst 10`,
-    "GET /v1/audit-events -> audit/list, user, audit:read",
-    "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
-    `POST ${accounts} -> service-accounts/create, admin_session, none, 120/min per user`,
-    `GET ${accounts} -> service-accounts/list, admin, service-accounts:read`,
-    `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s, 5/s, burst 20`,
-    `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none, 120/min per user`,
-    `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
-    `PATCH ${accountKeys}/{id} -> service-accounts/update-api-key, admin, service-accounts:write`,
-    `POST ${accountKeys}/{id}/roll -> service-accounts/roll-api-key, admin_session, none, 120/min per user`,
-    `DELETE ${accountKeys}/{id} -> service-accounts/delete-api-key, admin, service-accounts:write`,
-    "POST /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/create, admin_session, none, 120/min per user",
-    "GET /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/list, admin_session, none",
-    "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> trusted-workflows/delete, admin_session, none",
+    "POST /v1/api-keys -> createApiKey, session, none, 120/min per user",
+    "GET /v1/api-keys -> listApiKeys, user, keys:read",
+    "GET /v1/api-keys/current -> getCurrentCredential, user, none",
+    "DELETE /v1/api-keys/{id} -> deleteApiKey, user, keys:write",
+    "PATCH /v1/api-keys/{id} -> updateApiKey, user, keys:write",
+    "POST /v1/api-keys/{id}/roll -> rollApiKey, session, none, 120/min per user",
+    "POST /v1/credentials/revoke -> revokeCredentials, anyone, none, 28 s, 1000 keys/min per address",
+    "GET /v1/projects -> listProjects, user, projects:read",
+    "GET /v1/projects/{project_id}/events -> listEvents, viewer, events:read",
+    "GET /v1/projects/{project_id}/deliveries -> listProjectDeliveries, viewer, deliveries:read",
+    "POST /v1/projects/{project_id}/webhooks -> createWebhook, admin, webhooks:write",
+    "GET /v1/projects/{project_id}/webhooks -> listWebhooks, viewer, webhooks:read",
+    `DELETE ${webhook} -> deleteWebhook, admin, webhooks:write`,
+    `GET ${webhook} -> getWebhook, viewer, webhooks:read`,
+    `PATCH ${webhook} -> updateWebhook, admin, webhooks:write`,
+    `POST ${webhook}/rotate-secret -> rotateWebhookSecret, admin, webhook-secrets:write`,
+    `GET ${webhook}/stats -> getWebhookStats, viewer, deliveries:read`,
+    `POST ${webhook}/test -> sendTestDelivery, admin, deliveries:write, 5/s, burst 20`,
+    `POST ${webhook}/certify -> certifyWebhook, admin, deliveries:write, 5/s, burst 20`,
+    `GET ${webhook}/certifications/{certification_id} -> getCertification, viewer, deliveries:read`,
+    `GET ${webhook}/deliveries -> listDeliveries, viewer, deliveries:read`,
+    `GET ${webhook}/deliveries/{delivery_id} -> getDelivery, viewer, deliveries:read`,
+    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> redeliver, admin, deliveries:write, 5/s, burst 20`,
+    `POST ${webhook}/recover -> recoverDeliveries, admin, deliveries:write, 28 s, 3/s, burst 10`,
+    "GET /v1/audit-events -> listAuditEvents, user, audit:read",
+    "GET /v1/projects/{project_id}/audit-events -> listProjectAuditEvents, admin, audit:read",
+    `POST ${accounts} -> createServiceAccount, admin_session, none, 120/min per user`,
+    `GET ${accounts} -> listServiceAccounts, admin, service-accounts:read`,
+    `DELETE ${accounts}/{service_account_id} -> deleteServiceAccount, admin, service-accounts:write, 28 s, 5/s, burst 20`,
+    `POST ${accountKeys} -> createServiceAccountApiKey, admin_session, none, 120/min per user`,
+    `GET ${accountKeys} -> listServiceAccountApiKeys, admin, service-accounts:read`,
+    `PATCH ${accountKeys}/{id} -> updateServiceAccountApiKey, admin, service-accounts:write`,
+    `POST ${accountKeys}/{id}/roll -> rollServiceAccountApiKey, admin_session, none, 120/min per user`,
+    `DELETE ${accountKeys}/{id} -> deleteServiceAccountApiKey, admin, service-accounts:write`,
+    "POST /v1/projects/{project_id}/trusted-workflows -> createTrustedWorkflow, admin_session, none, 120/min per user",
+    "GET /v1/projects/{project_id}/trusted-workflows -> listTrustedWorkflows, admin_session, none",
+    "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> deleteTrustedWorkflow, admin_session, none",
   ]);
 });
 
@@ -93,12 +93,12 @@ test("the public CI systems have their issuers and the addresses of their keys",
 
 test("the endpoints that create something accept an Idempotency-Key", () => {
   const repeatable = endpointRows.filter(({ repeatReturns }) => repeatReturns);
-  expect(repeatable.map(({ file, repeatReturns }) => `${file}: ${repeatReturns}`)).toEqual([
-    "api-keys/create: id",
-    "webhooks/create: id",
-    "service-accounts/create: record",
-    "service-accounts/create-api-key: id",
-    "trusted-workflows/create: record",
+  expect(repeatable.map(({ id, repeatReturns }) => `${id}: ${repeatReturns}`)).toEqual([
+    "createApiKey: id",
+    "createWebhook: id",
+    "createServiceAccount: record",
+    "createServiceAccountApiKey: id",
+    "createTrustedWorkflow: record",
   ]);
 });
 

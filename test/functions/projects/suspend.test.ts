@@ -40,19 +40,19 @@ afterEach(async () => {
 });
 
 /** Invokes a function with the grants of its row. */
-const call = async <Result>(file: string, input: unknown): Promise<Result> =>
-  (await invoke(await fromSources(file), input, { functionName: file, timeoutSeconds: 60 })) as Result;
+const call = async <Result>(id: string, input: unknown): Promise<Result> =>
+  (await invoke(await fromSources(id), input, { functionName: id, timeoutSeconds: 60 })) as Result;
 const suspend = (project_id = scenario.projectId) =>
-  call<SuspensionResult>("projects/suspend", { project_id, suspended: true });
+  call<SuspensionResult>("projects-suspend", { project_id, suspended: true });
 const resume = (project_id = scenario.projectId) =>
-  call<SuspensionResult>("projects/suspend", { project_id, suspended: false });
+  call<SuspensionResult>("projects-suspend", { project_id, suspended: false });
 
 const webhooksPath = (projectId = scenario.projectId) => `/v1/projects/${projectId}/webhooks`;
 const create = (projectId = scenario.projectId) =>
   scenario.api.post(webhooksPath(projectId), { url: receiver.url, events: ["deploy.started"] });
 const shown = async (path = scenario.path) => (await scenario.api.get(path)).body.data;
 const recover = () => scenario.api.post(`${scenario.path}/recover`, { since: "2020-01-01T00:00:00Z", status: "held" });
-const fanOut = (event: object) => call("deliveries/fan-out", pipelineBatch(event));
+const fanOut = (event: object) => call("deliveries-fan-out", pipelineBatch(event));
 const suspendedError = { status: 403, code: "project_suspended" };
 
 /** Returns the time of suspension in each item of a project: the counter and its webhooks. */
@@ -66,7 +66,7 @@ const visit = () => visitLine({ project_id: scenario.projectId, id: scenario.web
 /** Sends the messages that are in the queue. */
 async function sendQueued(): Promise<void> {
   for (const message of await takeDeliveryMessages()) {
-    await call(message.kind === "first" ? "attempts/send" : "attempts/send-slow", sqsEvent(message));
+    await call(message.kind === "first" ? "attempts-send" : "attempts-send-slow", sqsEvent(message));
   }
 }
 
@@ -119,7 +119,7 @@ describe("the function", () => {
   test("with the id of a webhook, disables or enables only that one, as an admin of the project would", async () => {
     const other = (await create()).body.data.id;
     const ofWebhook = (suspended: boolean, webhook_id = scenario.webhook.id) =>
-      call<SuspensionResult>("projects/suspend", { project_id: scenario.projectId, webhook_id, suspended });
+      call<SuspensionResult>("projects-suspend", { project_id: scenario.projectId, webhook_id, suspended });
     const { suspended_at, ...rest } = await ofWebhook(true);
     expect(rest).toEqual({ project_id: scenario.projectId, suspended: true, webhooks: [scenario.webhook.id] });
     const disabled = { enabled: false, disabled_at: suspended_at, disabled_reason: "manual" };
@@ -240,7 +240,7 @@ describe("while a project is suspended", () => {
     ];
     expect(rejected.map(errorOf)).toEqual(Array(4).fill(suspendedError));
     const replay = { project_id: scenario.projectId, since: "2026-03-01T00:00:00Z" };
-    await expect(call("deliveries/replay", replay)).rejects.toMatchObject({ code: "project_suspended" });
+    await expect(call("deliveries-replay", replay)).rejects.toMatchObject({ code: "project_suspended" });
     expect(await rowsOf(scenario.webhook)).toEqual([failed]);
     expect(await takeDeliveryMessages()).toEqual([]);
     expect(await itemsOf("requestBudgets", { project_id: scenario.projectId })).toEqual([]);
@@ -342,10 +342,10 @@ describe("while a project is suspended", () => {
     await scenario.api.patch(scenario.path, { enabled: false });
     const { suspended_at } = await suspend();
     const ofWebhook = { project_id: scenario.projectId, webhook_id: scenario.webhook.id };
-    await call("projects/suspend", { ...ofWebhook, suspended: false });
+    await call("projects-suspend", { ...ofWebhook, suspended: false });
     expect(await shown()).toMatchObject({ enabled: true, suspended_at });
     expect(errorOf(await scenario.api.post(`${scenario.path}/test`))).toEqual(suspendedError);
-    await call("projects/suspend", { ...ofWebhook, suspended: true });
+    await call("projects-suspend", { ...ofWebhook, suspended: true });
     await resume();
     const after = await shown();
     expect(after).toMatchObject({ enabled: false, disabled_reason: "manual" });

@@ -38,7 +38,7 @@ const memberOf = (project_id: string, fields: Partial<Member> = {}): Member => (
 });
 
 async function sync(members: object[], more: object = {}): Promise<SyncResult> {
-  const functionName = "projects/sync-members";
+  const functionName = "projects-sync-members";
   const input = { version: now(), members, dry_run: false, ...more };
   return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 55 })) as SyncResult;
 }
@@ -79,7 +79,7 @@ test("changes roles and names, removes members, and their keys are rejected on t
   expect((await service.as(key).get(path)).status).toBe(404);
   expect((await gone.api.get("/v1/projects")).body.data).toEqual([]);
   expect((await viewer.api.get("/v1/projects")).body.data).toMatchObject([{ name: "Store", role: "viewer" }]);
-  const { revocations } = await call<{ revocations: object[] }>("credentials/revocations", {
+  const { revocations } = await call<{ revocations: object[] }>("credentials-revocations", {
     after: new Date(Date.now() - 60_000).toISOString(),
   });
   for (const [{ userId }, reason] of [[gone, "member_removed"] as const, [viewer, "role_changed"] as const])

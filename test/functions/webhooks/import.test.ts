@@ -23,9 +23,9 @@ beforeEach(async () => {
 /** Invokes the function with the grants of its row. */
 const importAll = async (webhooks: unknown, more: object = {}): Promise<ImportResult> =>
   (await invoke(
-    await fromSources("webhooks/import"),
+    await fromSources("webhooks-import"),
     { webhooks, ...more },
-    { functionName: "webhooks/import", timeoutSeconds: 55 },
+    { functionName: "webhooks-import", timeoutSeconds: 55 },
   )) as ImportResult;
 const secret = "0123456789abcdef";
 const url = "https://example.com/hook";
@@ -149,10 +149,10 @@ test("a row that differs from two webhooks with its URL is refused for the older
 test.each([true, false])("refuses rows with the reason, and imports the others, in a dry run: %s", async (dry_run) => {
   const suspended = await service.project(service.user().userId);
   await invoke(
-    await fromSources("projects/suspend"),
+    await fromSources("projects-suspend"),
     { project_id: suspended, suspended: true },
     {
-      functionName: "projects/suspend",
+      functionName: "projects-suspend",
       timeoutSeconds: 30,
     },
   );

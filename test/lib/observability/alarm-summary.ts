@@ -1,4 +1,4 @@
-import { fileOf, type Json, type Resource, type SynthesizedStack } from "../synthesized.ts";
+import { idOf, type Json, type Resource, type SynthesizedStack } from "../synthesized.ts";
 import { evaluate } from "./metric-math.ts";
 
 /* Alarms of a template in a form that tests can compare with literals. */
@@ -62,7 +62,7 @@ function dimensionText(stack: SynthesizedStack, value: Json): string {
   if (value["Fn::Join"]) return value["Fn::Join"][1].map((part: Json) => dimensionText(stack, part)).join("");
   const resource = stack.target(value);
   const { QueueName, TableName, StageName, Name } = resource.Properties;
-  if (resource.Type === "AWS::Lambda::Function") return fileOf(resource);
+  if (resource.Type === "AWS::Lambda::Function") return idOf(resource);
   if (resource.Type === "AWS::Lambda::Version") return "new";
   return QueueName ?? TableName ?? StageName ?? Name;
 }

@@ -1,7 +1,7 @@
 import { METRICS_NAMESPACE, metrics } from "../../../functions/manifest/metrics.ts";
 import { type QueueRow, queues } from "../../../functions/manifest/queues.ts";
-import { type WorkerRow, workers } from "../../../functions/manifest/workers.ts";
-import { fileOf, type Json, only, SynthesizedStack } from "../synthesized.ts";
+import { type WorkerRow, workerRows } from "../../../functions/manifest/workers.ts";
+import { idOf, type Json, only, SynthesizedStack } from "../synthesized.ts";
 import { expressionOf, isBad, isRollback, metricsOf, nameOf, summaryOf } from "./alarm-summary.ts";
 
 const prod = new SynthesizedStack("prod");
@@ -126,11 +126,11 @@ const expected = {
   "ticket-delivery-errors": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4",
-      m0: "Sum of Errors {FunctionName=deliveries/fan-out}",
-      m1: "Sum of Errors {FunctionName=attempts/send}",
-      m2: "Sum of Errors {FunctionName=attempts/send-slow}",
-      m3: "Sum of Errors {FunctionName=deliveries/sweep}",
-      m4: "Sum of Errors {FunctionName=deliveries/publish-notifications}",
+      m0: "Sum of Errors {FunctionName=deliveries-fan-out}",
+      m1: "Sum of Errors {FunctionName=attempts-send}",
+      m2: "Sum of Errors {FunctionName=attempts-send-slow}",
+      m3: "Sum of Errors {FunctionName=deliveries-sweep}",
+      m4: "Sum of Errors {FunctionName=deliveries-publish-notifications}",
     },
     fires: ">= 5, for 2 x 300 s",
     missingData: "notBreaching",
@@ -139,15 +139,15 @@ const expected = {
   "ticket-invoked-function-errors": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8",
-      m0: "Sum of Errors {FunctionName=credentials/verify}",
-      m1: "Sum of Errors {FunctionName=credentials/revocations}",
-      m2: "Sum of Errors {FunctionName=deliveries/replay}",
-      m3: "Sum of Errors {FunctionName=projects/upsert-member}",
-      m4: "Sum of Errors {FunctionName=projects/remove-member}",
-      m5: "Sum of Errors {FunctionName=projects/sync-members}",
-      m6: "Sum of Errors {FunctionName=projects/suspend}",
-      m7: "Sum of Errors {FunctionName=api-keys/provision}",
-      m8: "Sum of Errors {FunctionName=api-keys/revoke-all}",
+      m0: "Sum of Errors {FunctionName=credentials-verify}",
+      m1: "Sum of Errors {FunctionName=credentials-revocations}",
+      m2: "Sum of Errors {FunctionName=deliveries-replay}",
+      m3: "Sum of Errors {FunctionName=projects-upsert-member}",
+      m4: "Sum of Errors {FunctionName=projects-remove-member}",
+      m5: "Sum of Errors {FunctionName=projects-sync-members}",
+      m6: "Sum of Errors {FunctionName=projects-suspend}",
+      m7: "Sum of Errors {FunctionName=api-keys-provision}",
+      m8: "Sum of Errors {FunctionName=api-keys-revoke-all}",
     },
     fires: ">= 3, for 1 x 300 s",
     missingData: "notBreaching",
@@ -363,13 +363,13 @@ describe("every function is in an alarm", () => {
     alarms
       .filter((alarm) => nameOf(alarm).endsWith(id))
       .flatMap(metricsOf)
-      .map(({ Dimensions }) => fileOf(prod.target(only<Json>(Dimensions).Value)));
+      .map(({ Dimensions }) => idOf(prod.target(only<Json>(Dimensions).Value)));
   const workersBy = (...kinds: WorkerRow["trigger"]["kind"][]) =>
-    workers.filter(({ trigger }) => kinds.includes(trigger.kind)).map(({ file }) => file);
+    workerRows.filter(({ trigger }) => kinds.includes(trigger.kind)).map(({ id }) => id);
 
   test("errors of every worker count in exactly one alarm, except of imports, whose command shows them, and of the authorizer, which fails requests", () => {
     expect(filesOf("delivery-errors").sort()).toEqual(workersBy("queue", "everyMinutes").sort());
-    const invoked = workersBy("invoke").filter((file) => !file.endsWith("/import"));
+    const invoked = workersBy("invoke").filter((id) => !id.endsWith("-import"));
     expect(filesOf("invoked-function-errors").sort()).toEqual(invoked.sort());
   });
 });

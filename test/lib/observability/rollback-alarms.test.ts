@@ -6,11 +6,11 @@ const alarms = prod.all("AWS::CloudWatch::Alarm").filter(isRollback);
 const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm) === `test-prod-rollback-${id}`));
 
 /** The dimensions of an alias: its metrics count the new version and the old one. */
-const ofAuthorizer = "{FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
-const ofNewAuthorizer = "{ExecutedVersion=new, FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
-const ofSender = "{FunctionName=attempts/send, Resource=attempts/send:live}";
-const ofFanOut = "{FunctionName=deliveries/fan-out, Resource=deliveries/fan-out:live}";
-const ofSlowSender = "{FunctionName=attempts/send-slow, Resource=attempts/send-slow:live}";
+const ofAuthorizer = "{FunctionName=auth-authorizer, Resource=auth-authorizer:live}";
+const ofNewAuthorizer = "{ExecutedVersion=new, FunctionName=auth-authorizer, Resource=auth-authorizer:live}";
+const ofSender = "{FunctionName=attempts-send, Resource=attempts-send:live}";
+const ofFanOut = "{FunctionName=deliveries-fan-out, Resource=deliveries-fan-out:live}";
+const ofSlowSender = "{FunctionName=attempts-send-slow, Resource=attempts-send-slow:live}";
 
 const expected = {
   "auth-authorizer-errors": {

@@ -261,15 +261,6 @@ test.each<[state: string, from: string, to: string, steps: () => Promise<void>]>
   ["another report", `${hash}/certification?id=c-2`, `${hash}/certification?id=c-1`, clicks()],
   ["another period", `${hash}/health`, `${hash}/health?window=7d`, clicks()],
   [
-    "a request to check of another webhook",
-    `${hash}/verify`,
-    `${otherHash}/verify`,
-    async () => {
-      await enter("Headers", "webhook-id: 1");
-      await click("Python");
-    },
-  ],
-  [
     "a search that found nothing",
     `${project}/deliveries`,
     `${project}/deliveries?deployment_id=${deploymentId}`,
@@ -503,7 +494,6 @@ test("every button to copy copies what is shown beside it, and says so for a whi
   expect([browser.copied, textOf(dialog())]).toEqual(["whsec_1234", expect.not.stringContaining("Not copied yet")]);
   await click("Done");
   await elapse(3_000);
-  expect(outlineOf()).toContain("value=whsec_1234");
   sent.length = 0;
   const [, ...files] = await copies();
   expect(files).toEqual([

@@ -56,7 +56,7 @@ function givenVerifier(options: Partial<VerifierOptions> = {}) {
     ...options,
   });
   opened.push(verifier);
-  /** Returns how many calls of `credentials/verify` a piece of work causes. */
+  /** Returns how many calls of `credentials-verify` a piece of work causes. */
   const verificationsOf = async (work: () => Promise<unknown>): Promise<number> => {
     const before = link.verifications;
     await work();
@@ -103,7 +103,7 @@ describe("a result", () => {
       const question = { permission: "webhooks:read", project_id: projectId };
       // The types are the same, too.
       const { results }: { results: Verification[] } = await call<{ results: ServiceVerification[] }>(
-        "credentials/verify",
+        "credentials-verify",
         {
           credentials: [{ token, ...question }],
         },
@@ -158,7 +158,7 @@ describe("a result", () => {
   ];
 
   test.each(impossible)("of %s is that of the service, without a call", async (_title, token) => {
-    const { results } = await call<{ results: object[] }>("credentials/verify", { credentials: [{ token }] });
+    const { results } = await call<{ results: object[] }>("credentials-verify", { credentials: [{ token }] });
     const { verifier, link } = givenVerifier();
     expect([await verifier.verify(token as string)]).toEqual(results);
     expect(link).toMatchObject({ verifications: 0, begun: 0 });
@@ -277,9 +277,9 @@ describe("a revocation", () => {
     deleted: ({ api, path }) => api.delete(path),
     rolled: rolled(0),
     leaked: ({ api, key }) => api.post("/v1/credentials/revoke", { credentials: [key] }),
-    "revoked by the platform": ({ userId }) => call("api-keys/revoke-all", { user_id: userId }),
+    "revoked by the platform": ({ userId }) => call("api-keys-revoke-all", { user_id: userId }),
     "member removed": ({ userId, projectId }) =>
-      call("projects/remove-member", { user_id: userId, project_id: projectId }),
+      call("projects-remove-member", { user_id: userId, project_id: projectId }),
     "other role": ({ userId, projectId }) => service.project(userId, { projectId, role: "viewer" }),
     "rolled with an overlap": rolled(600),
   };
@@ -315,7 +315,7 @@ describe("a revocation", () => {
     const { verifier, cached, nextRead, verificationsOf } = givenVerifier({ maxStaleSeconds: 4 });
     await cached(key, { projectId: project_id.toUpperCase() });
     await cached(other.key, { projectId: other.projectId });
-    await call("projects/suspend", { project_id, suspended: true });
+    await call("projects-suspend", { project_id, suspended: true });
     await nextRead();
     expect(await verificationsOf(() => verifier.verify(key, { projectId: project_id.toUpperCase() }))).toBe(1);
     expect(await verificationsOf(() => verifier.verify(other.key, { projectId: other.projectId }))).toBe(0);
