@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AT_ONCE } from "../functions/attempts/work.ts";
+import { AT_ONCE } from "../functions/deliveries/sending/work.ts";
 import { asDeployed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Table, Target } from "./harness.ts";
 import { filled, limitsTable, WAITS_PER_ROUND } from "./limits.ts";

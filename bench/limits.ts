@@ -1,7 +1,7 @@
-import { AT_ONCE } from "../functions/attempts/work.ts";
-import { DEFAULT_SCHEDULE } from "../functions/manifest/retry-schedule.ts";
-import { type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
-import { DUE_SHARDS } from "../functions/webhooks/wake-up-store.ts";
+import { AT_ONCE } from "../functions/deliveries/sending/work.ts";
+import { DEFAULT_SCHEDULE } from "../functions/foundation/manifest/retry-schedule.ts";
+import { type WorkerRow, workerRows } from "../functions/foundation/manifest/workers.ts";
+import { DUE_SHARDS } from "../functions/webhooks/webhook/wake-up-store.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";
@@ -26,7 +26,7 @@ const NOT_FOR_QUEUES = 100;
 /** Waits for AWS of each round of a visit: a read, the record, the removal of a place. */
 export const WAITS_PER_ROUND = 3;
 const RATES = [1, 100, 10_000];
-/** Timeout of an attempt (functions/receivers/receiver-client.ts). */
+/** Timeout of an attempt (functions/webhooks/receiver/receiver-client.ts). */
 const HANGING_MS = 15_000;
 /** A delivery that waits is written to three partitions: its event's, its line's and its row's. */
 const PARTITIONS_OF_A_ROW = 3;

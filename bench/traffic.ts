@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetQueueAttributesCommand, SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
-import type { EventName } from "../functions/deployments/deployment-event.ts";
+import type { EventName } from "../functions/foundation/events/deployment-event.ts";
 import type { Endable, Start } from "./child.ts";
 import { percentile } from "./harness.ts";
 import { type Service, startService, subscribe } from "./local-service.ts";

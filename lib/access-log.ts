@@ -1,7 +1,7 @@
 import { AccessLogFormat, type IAccessLogDestination, LogGroupLogDestination } from "aws-cdk-lib/aws-apigateway";
 import { FilterPattern } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
-import { METRICS_NAMESPACE } from "../functions/manifest/metrics.ts";
+import { METRICS_NAMESPACE } from "../functions/foundation/manifest/metrics.ts";
 import { createLogGroup } from "./log-group.ts";
 import type { StageContext } from "./service-function.ts";
 

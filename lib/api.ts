@@ -2,7 +2,7 @@ import { Duration } from "aws-cdk-lib";
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
-import { endpointRows } from "../functions/manifest/function-rows.ts";
+import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
 import { accessLog } from "./access-log.ts";
 import { addApiDomain, tls } from "./api-domain.ts";
 import { addFallbackMethods } from "./fallback-methods.ts";
@@ -21,7 +21,7 @@ export interface Api {
   functions: Record<string, ServiceFunction>;
 }
 
-/** Creates the REST API: one Lambda per row of functions/manifest/endpoints.ts, behind the authorizer unless its access is `anyone`. */
+/** Creates the REST API: one Lambda per row of functions/foundation/manifest/endpoints.ts, behind the authorizer unless its access is `anyone`. */
 export function createApi(scope: Construct, context: StageContext, authorizer: ServiceFunction): Api {
   const { stage } = context;
   const restApi = new apigateway.RestApi(scope, "Api", {

@@ -1,13 +1,13 @@
 import { Token } from "aws-cdk-lib";
-import type { Grants, SettingKey } from "../functions/manifest/grants-schema.ts";
-import { queues as queueRows } from "../functions/manifest/queues.ts";
-import { tables as tableRows } from "../functions/manifest/tables.ts";
-import { topics as topicRows } from "../functions/manifest/topics.ts";
+import type { Grants, SettingKey } from "../functions/foundation/manifest/grants-schema.ts";
+import { queues as queueRows } from "../functions/foundation/manifest/queues.ts";
+import { tables as tableRows } from "../functions/foundation/manifest/tables.ts";
+import { topics as topicRows } from "../functions/foundation/manifest/topics.ts";
 import { type StageResources, tablesOf } from "./grants.ts";
 import { type SettingGroup, type SettingRow, settingRows } from "./settings.ts";
 import { InvalidStageError, type Stage } from "./stage.ts";
 
-/* The environment variables of a function, which functions/platform/env.ts reads. */
+/* The environment variables of a function, which functions/foundation/platform/env.ts reads. */
 
 type Variables = Record<string, string | undefined>;
 
@@ -22,7 +22,7 @@ interface FunctionInputs {
 
 /**
  * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options
- * of the stage that it reads. An absent option sets no variable: its default is defined in functions/platform/env.ts.
+ * of the stage that it reads. An absent option sets no variable: its default is defined in functions/foundation/platform/env.ts.
  * @throws InvalidStageError when they are more than Lambda accepts
  */
 export function environmentFor(
@@ -102,7 +102,7 @@ function settingsOf(stage: Stage, ...groups: SettingGroup[]): Variables {
   );
 }
 
-/** Returns the setting that functions/trusted-workflows/workflow-issuer.ts parses. */
+/** Returns the setting that functions/identity/trusted-workflows/workflow-issuer.ts parses. */
 function workflowIssuers({ workflowIssuers: issuers }: Stage): string | undefined {
   return issuers && JSON.stringify(issuers.map(({ jwksUri, ...issuer }) => ({ ...issuer, jwks_uri: jwksUri })));
 }

@@ -1,13 +1,13 @@
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
-import type { EndpointRow } from "../functions/manifest/endpoints.ts";
-import { endpointRows } from "../functions/manifest/function-rows.ts";
+import type { EndpointRow } from "../functions/foundation/manifest/endpoints.ts";
+import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
   gatewayResponseTemplate,
   methodNotAllowed,
-} from "../functions/manifest/gateway-responses.ts";
-import { cors } from "../functions/manifest/response-headers.ts";
+} from "../functions/foundation/manifest/gateway-responses.ts";
+import { cors } from "../functions/foundation/manifest/response-headers.ts";
 import { corsHeaders, errorHeaders, literal } from "./fixed-headers.ts";
 import type { Stage } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 import type { RestApi } from "aws-cdk-lib/aws-apigateway";
 import * as wafv2 from "aws-cdk-lib/aws-wafv2";
 import { Construct } from "constructs";
-import { endpointRows } from "../functions/manifest/function-rows.ts";
+import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
 import type { FirewallLimits } from "./stage.ts";
 
 /**
@@ -9,7 +9,7 @@ import type { FirewallLimits } from "./stage.ts";
  * within about 30 seconds, sometimes after minutes, and does not count exactly, so the throttles of API Gateway stay the
  * upper bound. https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-type-rate-based-caveats.html
  *
- * A blocked request gets the gateway response WAF_FILTERED (functions/manifest/gateway-responses.ts), a 429 with
+ * A blocked request gets the gateway response WAF_FILTERED (functions/foundation/manifest/gateway-responses.ts), a 429 with
  * `Retry-After` and the request id. A rule must not have a custom response: it would take precedence, with a fixed body
  * that has no request id. https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
  *

@@ -1,5 +1,5 @@
-import type { GatewayResponseRow } from "../functions/manifest/gateway-responses.ts";
-import { cors, securityHeaders } from "../functions/manifest/response-headers.ts";
+import type { GatewayResponseRow } from "../functions/foundation/manifest/gateway-responses.ts";
+import { cors, securityHeaders } from "../functions/foundation/manifest/response-headers.ts";
 import type { Stage } from "./stage.ts";
 
 /* Headers of the responses that API Gateway creates itself. Their values are fixed at deploy time. */

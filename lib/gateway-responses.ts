@@ -3,12 +3,12 @@ import {
   type GatewayResponseRow,
   gatewayResponses,
   gatewayResponseTemplate,
-} from "../functions/manifest/gateway-responses.ts";
+} from "../functions/foundation/manifest/gateway-responses.ts";
 import { corsHeaders, errorHeaders } from "./fixed-headers.ts";
 import { constructId } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
-/** Gives API Gateway's own errors the format of our errors: one per row of functions/manifest/gateway-responses.ts. */
+/** Gives API Gateway's own errors the format of our errors: one per row of functions/foundation/manifest/gateway-responses.ts. */
 export function addGatewayResponses(api: apigateway.RestApi, stage: Stage): void {
   for (const [type, row] of Object.entries<GatewayResponseRow>(gatewayResponses)) {
     api.addGatewayResponse(constructId(type.toLowerCase().replaceAll("_", "-")), {

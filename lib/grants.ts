@@ -1,7 +1,12 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
-import { type Grants, type IndexKey, readActions, type TableAction } from "../functions/manifest/grants-schema.ts";
-import type { QueueKey } from "../functions/manifest/queues.ts";
-import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
+import {
+  type Grants,
+  type IndexKey,
+  readActions,
+  type TableAction,
+} from "../functions/foundation/manifest/grants-schema.ts";
+import type { QueueKey } from "../functions/foundation/manifest/queues.ts";
+import { type TableKey, type TableRow, tables as tableRows } from "../functions/foundation/manifest/tables.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 import type { Topics } from "./topics.ts";

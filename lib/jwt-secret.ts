@@ -2,7 +2,7 @@ import { Annotations } from "aws-cdk-lib";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
-import { type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../functions/foundation/manifest/workers.ts";
 import { statementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";

@@ -1,6 +1,6 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
-import type { Grants } from "../functions/manifest/grants-schema.ts";
-import type { QueueKey } from "../functions/manifest/queues.ts";
+import type { Grants } from "../functions/foundation/manifest/grants-schema.ts";
+import type { QueueKey } from "../functions/foundation/manifest/queues.ts";
 import { allow, type StageResources, tablesOf } from "./grants.ts";
 import { actionsForSending } from "./kms-key.ts";
 

@@ -3,7 +3,7 @@ import { CfnMethod } from "aws-cdk-lib/aws-apigateway";
 import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
 import { CfnBucket } from "aws-cdk-lib/aws-s3";
 import type { IConstruct } from "constructs";
-import { endpointRows } from "../functions/manifest/function-rows.ts";
+import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
 
 /** A finding of cdk-nag (AwsSolutions) that is acknowledged. */
 interface Suppression {

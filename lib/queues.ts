@@ -8,7 +8,7 @@ import {
   type QueueRow,
   queues,
   retentionSeconds,
-} from "../functions/manifest/queues.ts";
+} from "../functions/foundation/manifest/queues.ts";
 import { allowProducersToSend } from "./event-producers.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
@@ -17,7 +17,7 @@ import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
 
-/** Creates one queue and its dead-letter queue per row of functions/manifest/queues.ts. */
+/** Creates one queue and its dead-letter queue per row of functions/foundation/manifest/queues.ts. */
 export function createQueues(scope: Construct, stage: Stage, key?: KmsKey): Queues {
   const folder = new Construct(scope, "Queues");
   const pairs = Object.entries<QueueRow>(queues).map(([name, row]) => [

@@ -1,9 +1,9 @@
 import { Stack } from "aws-cdk-lib";
 import { Table } from "aws-cdk-lib/aws-dynamodb";
 import { AnyPrincipal, Effect, PolicyStatement } from "aws-cdk-lib/aws-iam";
-import { functionRows } from "../functions/manifest/function-rows.ts";
-import { readActions } from "../functions/manifest/grants-schema.ts";
-import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
+import { functionRows } from "../functions/foundation/manifest/function-rows.ts";
+import { readActions } from "../functions/foundation/manifest/grants-schema.ts";
+import { type TableKey, type TableRow, tables as tableRows } from "../functions/foundation/manifest/tables.ts";
 import { type FunctionRow, idsGranted } from "./grants.ts";
 import { constructId, deployedName, stackName } from "./names.ts";
 import type { ServiceFunction, StageContext } from "./service-function.ts";

@@ -3,7 +3,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import type { ILogGroup } from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
-import type { Grants, SettingKey } from "../functions/manifest/grants-schema.ts";
+import type { Grants, SettingKey } from "../functions/foundation/manifest/grants-schema.ts";
 import { environmentFor } from "./environment.ts";
 import { allow, type StageResources, secretStatementsFor, statementsFor } from "./grants.ts";
 import { kmsStatementsFor, statementsForSecret } from "./kms-grants.ts";

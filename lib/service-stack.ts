@@ -30,7 +30,7 @@ export interface ServiceStackProps {
 
 /**
  * The whole service in one stage. Tables, queues, topics, functions, routes and permissions follow from the rows in
- * functions/manifest/.
+ * functions/foundation/manifest/.
  */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, { stage, code, page, isUrgent = false }: ServiceStackProps) {

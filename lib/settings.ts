@@ -1,4 +1,4 @@
-import { DEFAULT_SCHEDULE } from "../functions/manifest/retry-schedule.ts";
+import { DEFAULT_SCHEDULE } from "../functions/foundation/manifest/retry-schedule.ts";
 import type { Stage } from "./stage.ts";
 
 /*

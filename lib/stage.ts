@@ -1,20 +1,20 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
-import { issuerUrlOf, workflowIssuerList } from "../functions/manifest/ci-systems.ts";
-import { keyKindList } from "../functions/manifest/imported-keys.ts";
+import { issuerUrlOf, workflowIssuerList } from "../functions/foundation/manifest/ci-systems.ts";
+import { keyKindList } from "../functions/foundation/manifest/imported-keys.ts";
 import {
   isLegacySignatureHeader,
   type LegacySignatureHeader,
   legacySignatureHeaderRule,
-} from "../functions/manifest/legacy-signature-header.ts";
-import { platformPermissionList } from "../functions/manifest/permissions.ts";
+} from "../functions/foundation/manifest/legacy-signature-header.ts";
+import { platformPermissionList } from "../functions/foundation/manifest/permissions.ts";
 import {
   isRequiredClaims,
   issuerIdentity,
   missingSignInSettings,
   type RequiredClaims,
   requiredClaimsRule,
-} from "../functions/manifest/sign-in-rules.ts";
+} from "../functions/foundation/manifest/sign-in-rules.ts";
 
 /*
  * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
@@ -92,7 +92,7 @@ const stageSchema = z.strictObject({
   logRetention: z.enum(RetentionDays),
   /**
    * Rate limit of each endpoint, for all its callers together. Requests above it get 429. Expensive endpoints have lower
-   * limits of their own (`throttle` in functions/manifest/endpoints.ts).
+   * limits of their own (`throttle` in functions/foundation/manifest/endpoints.ts).
    */
   throttle: z.strictObject({ requestsPerSecond: positive, burst: positive }),
   /**
@@ -270,7 +270,7 @@ const stageSchema = z.strictObject({
   eventProducers: z.array(producerArn).min(1).optional(),
   /**
    * An existing table of the platform that replaces the table `projects`, with the same keys and attributes
-   * (functions/manifest/tables.ts); absent = the stack creates one.
+   * (functions/foundation/manifest/tables.ts); absent = the stack creates one.
    */
   projectsTable: z.strictObject({ name: z.string().regex(/^[\w.-]{3,255}$/), kmsKeyArn: keyArn.optional() }).optional(),
   /**

@@ -1,7 +1,7 @@
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Construct } from "constructs";
-import { type TableKey, type TableRow, tables } from "../functions/manifest/tables.ts";
+import { type TableKey, type TableRow, tables } from "../functions/foundation/manifest/tables.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
 import { neverDeleted } from "./removal-policy.ts";
@@ -9,7 +9,7 @@ import type { Stage } from "./stage.ts";
 
 export type Tables = Record<TableKey, dynamodb.ITable>;
 
-/** Creates one table per row of functions/manifest/tables.ts, except a projects table that exists already. */
+/** Creates one table per row of functions/foundation/manifest/tables.ts, except a projects table that exists already. */
 export function createTables(scope: Construct, stage: Stage, key?: KmsKey): Tables {
   const folder = new Construct(scope, "Tables");
   const created = Object.entries<TableRow>(tables).map(([name, row]) => [

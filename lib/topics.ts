@@ -1,6 +1,6 @@
 import * as sns from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
-import { type TopicKey, type TopicRow, topics } from "../functions/manifest/topics.ts";
+import { type TopicKey, type TopicRow, topics } from "../functions/foundation/manifest/topics.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
 import type { Stage } from "./stage.ts";
@@ -9,7 +9,7 @@ import type { Stage } from "./stage.ts";
 export type Topics = Record<TopicKey, { topic: sns.Topic; key?: KmsKey }>;
 
 /**
- * Creates one topic per row of functions/manifest/topics.ts. Without a customer managed key, the AWS managed key of SNS
+ * Creates one topic per row of functions/foundation/manifest/topics.ts. Without a customer managed key, the AWS managed key of SNS
  * encrypts it, which every publisher of the account may use. The encryption leaves out subject and attributes.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-server-side-encryption.html
  */

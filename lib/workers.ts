@@ -3,7 +3,7 @@ import * as events from "aws-cdk-lib/aws-events";
 import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
 import { type EventSourceMappingOptions, RecursiveLoop } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
-import { type WorkerId, type WorkerRow, workerRows } from "../functions/manifest/workers.ts";
+import { type WorkerId, type WorkerRow, workerRows } from "../functions/foundation/manifest/workers.ts";
 import { statementForConsuming } from "./grants.ts";
 import { kmsStatementsForConsuming } from "./kms-grants.ts";
 import { constructId } from "./names.ts";
@@ -11,7 +11,7 @@ import { ServiceFunction, type StageContext } from "./service-function.ts";
 
 export type Workers = Record<WorkerId, ServiceFunction>;
 
-/** Creates one Lambda per row of functions/manifest/workers.ts, with its trigger. */
+/** Creates one Lambda per row of functions/foundation/manifest/workers.ts, with its trigger. */
 export function createWorkers(scope: Construct, context: StageContext): Workers {
   const folder = new Construct(scope, "Workers");
   return Object.fromEntries(workerRows.map((row) => [row.id, createWorker(folder, context, row)])) as Workers;

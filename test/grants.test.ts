@@ -8,12 +8,12 @@ import {
   trail,
   withGrantsOf,
 } from "../bin/local/permissions.ts";
-import { functionRows } from "../functions/manifest/function-rows.ts";
-import type { Grants } from "../functions/manifest/grants-schema.ts";
-import type { Trigger } from "../functions/manifest/workers.ts";
-import { dynamo } from "../functions/platform/aws.ts";
-import { tableName } from "../functions/platform/env.ts";
-import { log, logSink } from "../functions/platform/log.ts";
+import { functionRows } from "../functions/foundation/manifest/function-rows.ts";
+import type { Grants } from "../functions/foundation/manifest/grants-schema.ts";
+import type { Trigger } from "../functions/foundation/manifest/workers.ts";
+import { dynamo } from "../functions/foundation/platform/aws.ts";
+import { tableName } from "../functions/foundation/platform/env.ts";
+import { log, logSink } from "../functions/foundation/platform/log.ts";
 import { dev } from "./lib/synthesized.ts";
 import { interceptDynamo, isCall, restoreAws } from "./support/aws-calls.ts";
 import { call, useEveryFunction } from "./support/every-function.ts";

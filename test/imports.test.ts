@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { functionRows } from "../functions/manifest/function-rows.ts";
+import { functionRows } from "../functions/foundation/manifest/function-rows.ts";
 
 /* The import rules between folders. They enforce the arrows in docs/architecture.md. */
 
@@ -65,7 +65,9 @@ function offenders(suspects: SourceFile[], isForbidden: (name: string) => boolea
 
 test("the test finds the files and their imports", () => {
   expect(files.length).toBeGreaterThan(150);
-  expect(read("functions/webhooks/create.ts").imports).toContain("functions/http/define-endpoint.ts");
+  expect(read("functions/webhooks/webhook/create.ts").imports).toContain(
+    "functions/foundation/http/define-endpoint.ts",
+  );
 });
 
 test.each([
@@ -110,15 +112,16 @@ test("the stack and the commands import nothing from the tests or the benchmarks
 
 test("the stack imports only the manifest from the functions, and nothing from bin or the packages", () => {
   const isForbidden = (name: string) =>
-    (name.startsWith("functions/") && !name.startsWith("functions/manifest/")) || /^(bin|packages)\//.test(name);
+    (name.startsWith("functions/") && !name.startsWith("functions/foundation/manifest/")) ||
+    /^(bin|packages)\//.test(name);
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
 /** They decide what is sent, what is a key and which text is refused, and the packages do the same: two copies could differ. */
 const shared = [
-  "functions/webhooks/event-filter.ts",
-  "functions/api-keys/key-format.ts",
-  "functions/schema/unseen-text.ts",
+  "functions/webhooks/webhook/event-filter.ts",
+  "functions/identity/api-keys/key-format.ts",
+  "functions/foundation/schema/unseen-text.ts",
 ];
 
 test.each(shared)("%s, which packages import, has no imports", (path) => {
@@ -145,40 +148,29 @@ test.each(packageNames)("packages/%s imports only npm packages that its package.
   expect(unlisted).toEqual([]);
 });
 
-/** The folders of `functions/` by floor, lowest first. A folder imports only from folders on lower floors. */
-const floors = [
-  ["manifest"],
-  ["platform"],
-  ["schema"],
-  ["receivers", "access", "deployments"],
-  ["http"],
-  ["audit", "notifications"],
-  ["api-keys", "trusted-workflows", "webhooks"],
-  ["projects", "deliveries", "auth", "service-accounts"],
-  ["certifications", "credentials"],
-  ["attempts"],
-];
+/** The wings of `functions/` by floor, lowest first. A wing imports only from wings on lower floors. */
+const floors = [["foundation"], ["identity", "webhooks"], ["deliveries"]];
 
-const roomOf = (path: string): string | undefined => /^functions\/([^/]+)\//.exec(path)?.[1];
-const floorOf = (room: string): number => floors.findIndex((rooms) => rooms.includes(room));
+const wingOf = (path: string): string | undefined => /^functions\/([^/]+)\//.exec(path)?.[1];
+const floorOf = (wing: string): number => floors.findIndex((wings) => wings.includes(wing));
 
-test("every folder of functions has a floor", () => {
-  const rooms = new Set(inFolder("functions").map(({ path }) => roomOf(path)));
-  expect([...rooms].sort()).toEqual(floors.flat().sort());
+test("every wing of functions has a floor", () => {
+  const wings = new Set(inFolder("functions").map(({ path }) => wingOf(path)));
+  expect([...wings].sort()).toEqual(floors.flat().sort());
 });
 
-test.each(floors.flat())("functions/%s imports only from folders on lower floors", (room) => {
+test.each(floors.flat())("functions/%s imports only from wings on lower floors", (wing) => {
   const isForbidden = (name: string) => {
-    const other = roomOf(name);
-    return other !== undefined && other !== room && floorOf(other) >= floorOf(room);
+    const other = wingOf(name);
+    return other !== undefined && other !== wing && floorOf(other) >= floorOf(wing);
   };
-  expect(offenders(inFolder(`functions/${room}`), isForbidden)).toEqual([]);
+  expect(offenders(inFolder(`functions/${wing}`), isForbidden)).toEqual([]);
 });
 
 test("of the senders, only the handler that calls it imports a feature", () => {
-  const isFeature = (name: string) => roomOf(name) === "certifications";
-  expect(offenders(inFolder("functions/attempts"), isFeature)).toEqual([
-    "functions/attempts/send-slow.ts -> functions/certifications/certify.ts",
+  const isFeature = (name: string) => name.startsWith("functions/deliveries/certification/");
+  expect(offenders(inFolder("functions/deliveries/sending"), isFeature)).toEqual([
+    "functions/deliveries/sending/send-slow.ts -> functions/deliveries/certification/certify.ts",
   ]);
 });
 
@@ -188,47 +180,47 @@ test("only stores, queue modules, the due index, the topic and two files of plat
   expect(offenders(others, (name) => /^@(aws-sdk|smithy)\//.test(name))).toEqual([]);
 });
 
-test("only platform/env.ts reads the environment", () => {
+test("only foundation/platform/env.ts reads the environment", () => {
   const readers = inFolder("functions").filter(({ source }) =>
     /process\.env|process\[|["']node:process["']/.test(source),
   );
-  expect(readers.map(({ path }) => path)).toEqual(["functions/platform/env.ts"]);
+  expect(readers.map(({ path }) => path)).toEqual(["functions/foundation/platform/env.ts"]);
 });
 
 const pure = [
-  "access/membership",
-  "api-keys/api-key",
-  "api-keys/key-format",
-  "audit/audit-event",
-  "attempts/attempt-metrics",
-  "webhooks/circuit-breaker",
-  "attempts/retry",
-  "auth/credential",
-  "auth/hs256",
-  "auth/jwt-claims",
-  "deliveries/delivery",
-  "deliveries/delivery-presenter",
-  "deliveries/delivery-stats",
-  "deliveries/waiting",
-  "deployments/deployment-event",
-  "deployments/parse-deployment-event",
-  "deployments/webhook-event",
-  "notifications/notification",
-  "platform/backoff",
-  "platform/metrics",
-  "receivers/failure-hints",
-  "receivers/receiver-address",
-  "receivers/receiver-url",
-  "receivers/signature",
-  "schema/unseen-text",
-  "service-accounts/service-account",
-  "trusted-workflows/trusted-workflow",
-  "trusted-workflows/workflow-claims",
-  "trusted-workflows/workflow-grant",
-  "trusted-workflows/workflow-issuer",
-  "webhooks/event-filter",
-  "webhooks/health",
-  "webhooks/webhook",
+  "foundation/access/membership",
+  "identity/api-keys/api-key",
+  "identity/api-keys/key-format",
+  "foundation/records/audit-event",
+  "deliveries/sending/attempt-metrics",
+  "webhooks/webhook/circuit-breaker",
+  "deliveries/sending/retry",
+  "identity/authentication/credential",
+  "identity/authentication/hs256",
+  "identity/authentication/jwt-claims",
+  "deliveries/line/delivery",
+  "deliveries/log/delivery-presenter",
+  "deliveries/log/delivery-stats",
+  "deliveries/log/waiting",
+  "foundation/events/deployment-event",
+  "foundation/events/parse-deployment-event",
+  "foundation/events/webhook-event",
+  "foundation/records/notification",
+  "foundation/platform/backoff",
+  "foundation/platform/metrics",
+  "webhooks/receiver/failure-hints",
+  "webhooks/receiver/receiver-address",
+  "webhooks/receiver/receiver-url",
+  "webhooks/receiver/signature",
+  "foundation/schema/unseen-text",
+  "identity/service-accounts/service-account",
+  "identity/trusted-workflows/trusted-workflow",
+  "identity/trusted-workflows/workflow-claims",
+  "identity/trusted-workflows/workflow-grant",
+  "identity/trusted-workflows/workflow-issuer",
+  "webhooks/webhook/event-filter",
+  "webhooks/webhook/health",
+  "webhooks/webhook/webhook",
 ].map((name) => `functions/${name}.ts`);
 
 test.each(pure)("%s does not use a clock, randomness, a store or the SDK", (path) => {
@@ -240,7 +232,9 @@ test.each(pure)("%s does not use a clock, randomness, a store or the SDK", (path
 });
 
 test("no file imports a handler", () => {
-  expect(handlers).toEqual(expect.arrayContaining(["functions/auth/authorizer.ts", "functions/webhooks/create.ts"]));
+  expect(handlers).toEqual(
+    expect.arrayContaining(["functions/identity/authentication/authorizer.ts", "functions/webhooks/webhook/create.ts"]),
+  );
   expect(offenders(inFolder("functions"), (name) => handlers.includes(name))).toEqual([]);
 });
 

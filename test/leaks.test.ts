@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
-import { signatureHeaders } from "../functions/receivers/signature.ts";
-import { generateSecret } from "../functions/webhooks/webhook.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/identity/api-keys/api-key.ts";
+import { signatureHeaders } from "../functions/webhooks/receiver/signature.ts";
+import { generateSecret } from "../functions/webhooks/webhook/webhook.ts";
 import { eventOf } from "./support/deliveries.ts";
 import { leaksIn } from "./support/leaks.ts";
 

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import * as esbuild from "esbuild";
-import { functionRows } from "../../functions/manifest/function-rows.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { budgetOf, checkBudgets } from "./budgets.ts";
 import { checkStubs, stubModules } from "./bundle-stubs.ts";
 import { smokeLoad } from "./smoke-load.ts";
@@ -38,7 +38,7 @@ export async function bundleFunctions({
   if (missing.length > 0) {
     const names = missing.map((row) => relative(root, sourceOf(row))).join(", ");
     throw new Error(
-      `functions/manifest/endpoints.ts and functions/manifest/workers.ts name files that do not exist: ${names}`,
+      `functions/foundation/manifest/endpoints.ts and functions/foundation/manifest/workers.ts name files that do not exist: ${names}`,
     );
   }
   const { metafile } = await esbuild.build({

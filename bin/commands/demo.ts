@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { settings as functionSettings } from "../../functions/platform/env.ts";
-import { logSink } from "../../functions/platform/log.ts";
+import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import { type Client, createClient } from "../../packages/client/src/client.ts";
 import { type VerifyWebhookOptions, verifyWebhook } from "../../packages/client/src/verify-webhook.ts";
 import { command, UsageError } from "../local/command.ts";

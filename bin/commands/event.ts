@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { eventNames } from "../../functions/deployments/deployment-event.ts";
-import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { canonicalUuid } from "../../functions/platform/uuid.ts";
+import { eventNames } from "../../functions/foundation/events/deployment-event.ts";
+import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { canonicalUuid } from "../../functions/foundation/platform/uuid.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { sendEvent } from "../local/send-event.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { allEnded } from "../../functions/platform/parallel.ts";
+import { allEnded } from "../../functions/foundation/platform/parallel.ts";
 import { printable } from "../../packages/cli/src/terminal.ts";
 import { functionOf } from "../import/invoke-function.ts";
 import { type Batch, batchesOf } from "../import/read-rows.ts";

@@ -1,5 +1,5 @@
-import { revocationInput, handler as revokeAll } from "../../functions/api-keys/revoke-all.ts";
-import { logSink } from "../../functions/platform/log.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
+import { revocationInput, handler as revokeAll } from "../../functions/identity/api-keys/revoke-all.ts";
 import { checkInput } from "../local/check-input.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";

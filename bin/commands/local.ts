@@ -1,4 +1,4 @@
-import { settings as functionSettings } from "../../functions/platform/env.ts";
+import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { command } from "../local/command.ts";
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { logToFile } from "../local/log-file.ts";

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { membershipInput, removalInput } from "../../functions/access/membership.ts";
-import { logSink } from "../../functions/platform/log.ts";
-import { handler as removeMember } from "../../functions/projects/remove-member.ts";
-import { handler as suspend, suspensionInput } from "../../functions/projects/suspend.ts";
-import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
+import { membershipInput, removalInput } from "../../functions/foundation/access/membership.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
+import { handler as removeMember } from "../../functions/identity/members/remove-member.ts";
+import { handler as upsertMember } from "../../functions/identity/members/upsert-member.ts";
+import { handler as suspend, suspensionInput } from "../../functions/webhooks/webhook/suspend.ts";
 import { checkInput } from "../local/check-input.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";

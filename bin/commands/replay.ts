@@ -1,6 +1,6 @@
-import { replayInput } from "../../functions/deliveries/delivery-presenter.ts";
-import { type ReplayResult, handler as replay } from "../../functions/deliveries/replay.ts";
-import { logSink } from "../../functions/platform/log.ts";
+import { type ReplayResult, handler as replay } from "../../functions/deliveries/intake/replay.ts";
+import { replayInput } from "../../functions/deliveries/log/delivery-presenter.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import { checkInput } from "../local/check-input.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";

@@ -8,8 +8,8 @@ import {
   UpdateEventSourceMappingCommand,
 } from "@aws-sdk/client-lambda";
 import { DeleteMessageCommand, GetQueueUrlCommand, type Message, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { deadLetterName, type QueueKey, queues } from "../../functions/manifest/queues.ts";
-import { sqs } from "../../functions/platform/aws.ts";
+import { deadLetterName, type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import { makeVisible, receiveAll } from "../local/dead-letters.ts";
 import { AwsError, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
-import { parseJson } from "../../functions/platform/parse-json.ts";
-import { canonicalUuid } from "../../functions/platform/uuid.ts";
+import { parseJson } from "../../functions/foundation/platform/parse-json.ts";
+import { canonicalUuid } from "../../functions/foundation/platform/uuid.ts";
 import { StartError } from "../local/start-error.ts";
 
 /** Rows of a file that are sent together. */

@@ -1,5 +1,5 @@
-import { ApiError } from "../../functions/platform/errors.ts";
-import { parse } from "../../functions/schema/input.ts";
+import { ApiError } from "../../functions/foundation/platform/errors.ts";
+import { parse } from "../../functions/foundation/schema/input.ts";
 import { UsageError } from "./command.ts";
 
 /**

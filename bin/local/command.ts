@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { ApiError, SettingError } from "../../functions/platform/errors.ts";
+import { ApiError, SettingError } from "../../functions/foundation/platform/errors.ts";
 import { CommandError } from "../../packages/cli/src/exit-codes.ts";
 import { printableText } from "../../packages/cli/src/terminal.ts";
 import { ApiError as ClientApiError, NetworkError } from "../../packages/client/src/errors.ts";

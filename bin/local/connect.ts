@@ -1,7 +1,7 @@
 import { GetQueueUrlCommand } from "@aws-sdk/client-sqs";
-import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
-import { tables } from "../../functions/manifest/tables.ts";
-import { sqs } from "../../functions/platform/aws.ts";
+import { deadLetterName, queues } from "../../functions/foundation/manifest/queues.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import type { DeadLetterQueue } from "./dead-letters.ts";
 import { findRunning } from "./running-service.ts";

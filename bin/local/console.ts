@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from "node:crypto";
 import type http from "node:http";
-import { parseDeploymentEvent } from "../../functions/deployments/parse-deployment-event.ts";
-import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { queueUrl } from "../../functions/platform/env.ts";
-import { ApiError } from "../../functions/platform/errors.ts";
-import { logSink } from "../../functions/platform/log.ts";
+import { parseDeploymentEvent } from "../../functions/foundation/events/parse-deployment-event.ts";
+import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { securityHeaders } from "../../functions/foundation/manifest/response-headers.ts";
+import { queueUrl } from "../../functions/foundation/platform/env.ts";
+import { ApiError } from "../../functions/foundation/platform/errors.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import {
   API_PAGE,
   apiPagePolicy,

@@ -5,7 +5,7 @@ import {
   ReceiveMessageCommand,
   SendMessageCommand,
 } from "@aws-sdk/client-sqs";
-import { sqs } from "../../functions/platform/aws.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
 
 export interface DeadLetterQueue {
   /** The queue whose messages end up in this one, and to which a redrive returns them. */

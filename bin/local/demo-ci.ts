@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { logSink } from "../../functions/platform/log.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import { createClient } from "../../packages/client/src/client.ts";
 import type { ErrorCode } from "../../packages/client/src/errors.ts";
 import { type DemoIssuer, demoJob, startDemoIssuer } from "./demo-issuer.ts";

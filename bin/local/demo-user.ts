@@ -1,6 +1,6 @@
-import { updateIf } from "../../functions/platform/dynamo.ts";
-import { tableName } from "../../functions/platform/env.ts";
-import { changing, when } from "../../functions/platform/expression.ts";
+import { updateIf } from "../../functions/foundation/platform/dynamo.ts";
+import { tableName } from "../../functions/foundation/platform/env.ts";
+import { changing, when } from "../../functions/foundation/platform/expression.ts";
 
 /** The user and the project of a new local run. */
 export const demoUser = { userId: "demo-user", projectId: "01930000-0000-7000-8000-00000000d301" };

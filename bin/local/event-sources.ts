@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DeleteMessageBatchCommand, type Message, ReceiveMessageCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import type { SQSBatchResponse, SQSRecord } from "aws-lambda";
-import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
-import { type WorkerRow, workerRows } from "../../functions/manifest/workers.ts";
-import { log } from "../../functions/platform/log.ts";
+import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
+import { type WorkerRow, workerRows } from "../../functions/foundation/manifest/workers.ts";
+import { log } from "../../functions/foundation/platform/log.ts";
 import { groupOf } from "./fair-line.ts";
 import { FairPlaces } from "./fair-places.ts";
 import { invoke, type LambdaHandler, type LoadHandler } from "./lambda.ts";

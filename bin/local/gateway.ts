@@ -1,20 +1,20 @@
 import { randomUUID } from "node:crypto";
 import http from "node:http";
 import type { APIGatewayAuthorizerResult, APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
-import { corsHeaders, preflightHeaders } from "../../functions/http/cors.ts";
-import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { corsHeaders, preflightHeaders } from "../../functions/foundation/http/cors.ts";
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   type GatewayResponseType,
   gatewayResponses,
   gatewayResponseTemplate,
   methodNotAllowed,
-} from "../../functions/manifest/gateway-responses.ts";
-import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { workerRows } from "../../functions/manifest/workers.ts";
-import { settings } from "../../functions/platform/env.ts";
-import { logSink } from "../../functions/platform/log.ts";
+} from "../../functions/foundation/manifest/gateway-responses.ts";
+import { securityHeaders } from "../../functions/foundation/manifest/response-headers.ts";
+import { workerRows } from "../../functions/foundation/manifest/workers.ts";
+import { settings } from "../../functions/foundation/platform/env.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import type { ServePages } from "./console.ts";
 import { createInvokeApi } from "./invoke-api.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type http from "node:http";
-import { type WorkerRow, workerRows } from "../../functions/manifest/workers.ts";
-import { logSink } from "../../functions/platform/log.ts";
-import { parseJson } from "../../functions/platform/parse-json.ts";
+import { type WorkerRow, workerRows } from "../../functions/foundation/manifest/workers.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
+import { parseJson } from "../../functions/foundation/platform/parse-json.ts";
 import { invoke, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 import { isFromWebPage } from "./queue-engine.ts";
 import { readBody } from "./read-body.ts";

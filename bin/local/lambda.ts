@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Context } from "aws-lambda";
-import { functionRow } from "../../functions/manifest/function-rows.ts";
+import { functionRow } from "../../functions/foundation/manifest/function-rows.ts";
 import { withGrantsOf } from "./permissions.ts";
 
 /** Loads the handler of a row. @param id of the row */

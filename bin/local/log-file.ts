@@ -1,6 +1,6 @@
 import { closeSync, createWriteStream, openSync } from "node:fs";
 import { join } from "node:path";
-import { logSink } from "../../functions/platform/log.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import { unusableDataDir } from "./settings.ts";
 
 /**

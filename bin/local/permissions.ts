@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import type { Grants } from "../../functions/manifest/grants-schema.ts";
-import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
-import { type TableKey, type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { type TopicRow, topics } from "../../functions/manifest/topics.ts";
-import { dynamo, secretsManager, sns, sqs } from "../../functions/platform/aws.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import type { Grants } from "../../functions/foundation/manifest/grants-schema.ts";
+import { deadLetterName, type QueueRow, queues } from "../../functions/foundation/manifest/queues.ts";
+import { type TableKey, type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
+import { type TopicRow, topics } from "../../functions/foundation/manifest/topics.ts";
+import { dynamo, secretsManager, sns, sqs } from "../../functions/foundation/platform/aws.ts";
 
 /*
  * IAM in a local run: a function may make the calls that its row grants and reads the names of those resources; any other
@@ -22,7 +22,7 @@ export class AccessDenied extends Error {
 
   constructor(id: string, right: Right) {
     const [action, resource] = right.split(" on ");
-    const reason = "because its row in functions/manifest does not grant it";
+    const reason = "because its row in functions/foundation/manifest does not grant it";
     super(`User: ${id} is not authorized to perform: ${action} on resource: ${resource} ${reason}`);
   }
 }
@@ -32,7 +32,7 @@ export class EnvNotGranted extends Error {
   override readonly name = "EnvNotGranted";
 
   constructor(id: string, variable: string) {
-    super(`${id} reads ${variable}, of a resource that its row in functions/manifest does not grant`);
+    super(`${id} reads ${variable}, of a resource that its row in functions/foundation/manifest does not grant`);
   }
 }
 

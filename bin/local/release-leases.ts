@@ -1,7 +1,7 @@
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { allEnded } from "../../functions/platform/parallel.ts";
-import { DUE_SHARDS, overduePages, wakeUpKey } from "../../functions/webhooks/wake-up-store.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { allEnded } from "../../functions/foundation/platform/parallel.ts";
+import { DUE_SHARDS, overduePages, wakeUpKey } from "../../functions/webhooks/webhook/wake-up-store.ts";
 
 /**
  * Releases the lines of webhooks that workers had leased when the service was killed. On AWS a lease ends when the process

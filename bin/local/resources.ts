@@ -12,9 +12,9 @@ import {
   deadLetterName,
   queues,
   retentionSeconds,
-} from "../../functions/manifest/queues.ts";
-import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { topics } from "../../functions/manifest/topics.ts";
+} from "../../functions/foundation/manifest/queues.ts";
+import { type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
+import { topics } from "../../functions/foundation/manifest/topics.ts";
 
 /*
  * Creates the tables, queues and topics of the manifest's rows on any engine. An existing one is left as it is.

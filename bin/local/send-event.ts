@@ -1,6 +1,6 @@
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { sqs } from "../../functions/platform/aws.ts";
-import { messageBody } from "../../functions/platform/message-body.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
+import { messageBody } from "../../functions/foundation/platform/message-body.ts";
 
 /** Sends a deployment event to the events queue, as the pipeline does. */
 export async function sendEvent(QueueUrl: string, event: { project_id: string }): Promise<void> {

@@ -14,16 +14,16 @@ import {
 } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
-import { platformPermissions } from "../../functions/access/platform-permissions.ts";
-import { importedKeyKinds } from "../../functions/api-keys/imported-keys.ts";
-import { hs256Key } from "../../functions/auth/hs256.ts";
-import { publicKeyIssuer, requiredClaims } from "../../functions/auth/verify-jwt.ts";
-import { issuerIdentity } from "../../functions/manifest/sign-in-rules.ts";
-import { settings as functionSettings } from "../../functions/platform/env.ts";
-import { SettingError } from "../../functions/platform/errors.ts";
-import { legacySignatureHeader } from "../../functions/receivers/legacy-signature-header.ts";
-import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
-import { workflowIssuers } from "../../functions/trusted-workflows/workflow-issuers.ts";
+import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
+import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
+import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
+import { SettingError } from "../../functions/foundation/platform/errors.ts";
+import { importedKeyKinds } from "../../functions/identity/api-keys/imported-keys.ts";
+import { hs256Key } from "../../functions/identity/authentication/hs256.ts";
+import { publicKeyIssuer, requiredClaims } from "../../functions/identity/authentication/verify-jwt.ts";
+import { workflowIssuers } from "../../functions/identity/trusted-workflows/workflow-issuers.ts";
+import { legacySignatureHeader } from "../../functions/webhooks/receiver/legacy-signature-header.ts";
+import { isAllowedAddress, parseCidrs } from "../../functions/webhooks/receiver/receiver-address.ts";
 import { settingRows as rows } from "../../lib/settings.ts";
 
 /** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */

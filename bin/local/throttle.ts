@@ -1,4 +1,4 @@
-import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
 
 /** Takes a token for a request to an endpoint. Returns false if there is none: the request gets 429. */
 export type TakeToken = (row: EndpointRow) => boolean;

@@ -1,10 +1,10 @@
-import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
   methodNotAllowed,
-} from "../../functions/manifest/gateway-responses.ts";
-import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
+} from "../../functions/foundation/manifest/gateway-responses.ts";
+import { type ErrorCode, statusByCode } from "../../functions/foundation/platform/errors.ts";
 
 /** The meaning of each error code. */
 export const errorDescriptions: Record<ErrorCode, string> = {

@@ -1,24 +1,28 @@
 import { createHash } from "node:crypto";
-import type { Project } from "../../functions/access/membership.ts";
-import * as apiKeys from "../../functions/api-keys/api-key.ts";
-import * as audit from "../../functions/audit/audit-event.ts";
-import { createCertification, type ProbeResults } from "../../functions/certifications/certification.ts";
-import { toResponse as toCertificationResponse } from "../../functions/certifications/certification-presenter.ts";
-import { type Attempt, createDelivery } from "../../functions/deliveries/delivery.ts";
-import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
-import { statsOf, statsRange } from "../../functions/deliveries/delivery-stats.ts";
-import { toRecord } from "../../functions/deliveries/event-presenter.ts";
-import { createDeploymentEvent, type EventName, eventIdOf } from "../../functions/deployments/deployment-event.ts";
-import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { sampleWebhookEvent } from "../../functions/deployments/sample-webhook-event.ts";
-import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
-import { addSeconds } from "../../functions/platform/time.ts";
-import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
-import { signatureHeaders } from "../../functions/receivers/signature.ts";
-import * as serviceAccounts from "../../functions/service-accounts/service-account.ts";
-import * as trustedWorkflows from "../../functions/trusted-workflows/trusted-workflow.ts";
-import { healthOf } from "../../functions/webhooks/health.ts";
-import * as webhooks from "../../functions/webhooks/webhook.ts";
+import { createCertification, type ProbeResults } from "../../functions/deliveries/certification/certification.ts";
+import { toResponse as toCertificationResponse } from "../../functions/deliveries/certification/certification-presenter.ts";
+import { toRecord } from "../../functions/deliveries/feed/event-presenter.ts";
+import { type Attempt, createDelivery } from "../../functions/deliveries/line/delivery.ts";
+import * as deliveries from "../../functions/deliveries/log/delivery-presenter.ts";
+import { statsOf, statsRange } from "../../functions/deliveries/log/delivery-stats.ts";
+import type { Project } from "../../functions/foundation/access/membership.ts";
+import {
+  createDeploymentEvent,
+  type EventName,
+  eventIdOf,
+} from "../../functions/foundation/events/deployment-event.ts";
+import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { sampleWebhookEvent } from "../../functions/foundation/events/sample-webhook-event.ts";
+import type { WebhookEventName } from "../../functions/foundation/events/webhook-event.ts";
+import { addSeconds } from "../../functions/foundation/platform/time.ts";
+import { timeOrderedUuid } from "../../functions/foundation/platform/uuid.ts";
+import * as audit from "../../functions/foundation/records/audit-event.ts";
+import * as apiKeys from "../../functions/identity/api-keys/api-key.ts";
+import * as serviceAccounts from "../../functions/identity/service-accounts/service-account.ts";
+import * as trustedWorkflows from "../../functions/identity/trusted-workflows/trusted-workflow.ts";
+import { signatureHeaders } from "../../functions/webhooks/receiver/signature.ts";
+import { healthOf } from "../../functions/webhooks/webhook/health.ts";
+import * as webhooks from "../../functions/webhooks/webhook/webhook.ts";
 
 /* Example records, produced by the code that produces the real ones. Their signatures are valid. */
 

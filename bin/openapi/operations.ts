@@ -1,14 +1,18 @@
-import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/access/identity.ts";
-import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/access/request-budget.ts";
-import { MAX_KEYS_PER_USER, MAX_PREVIOUS_SECRETS } from "../../functions/api-keys/api-key.ts";
-import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
-import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
-import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
-import { type OperationId, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../../functions/manifest/endpoints.ts";
-import type { ErrorCode } from "../../functions/platform/errors.ts";
-import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
-import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
-import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
+import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed/feed-position.ts";
+import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/log/list-cursor.ts";
+import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/foundation/access/identity.ts";
+import {
+  type BudgetedRequest,
+  REQUEST_BUDGET,
+  requestCosts,
+} from "../../functions/foundation/budgets/request-budget.ts";
+import { type OperationId, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../../functions/foundation/manifest/endpoints.ts";
+import type { ErrorCode } from "../../functions/foundation/platform/errors.ts";
+import { MAX_KEYS_PER_USER, MAX_PREVIOUS_SECRETS } from "../../functions/identity/api-keys/api-key.ts";
+import { MAX_REVOKED_CREDENTIALS } from "../../functions/identity/api-keys/api-key-input.ts";
+import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/identity/service-accounts/service-account.ts";
+import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/identity/trusted-workflows/trusted-workflow.ts";
+import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook/webhook.ts";
 import { examples } from "./examples.ts";
 import { apiKeySchema, createdApiKeySchema, currentCredentialSchema, revocationSchema } from "./responses/api-key.ts";
 import { auditEventSchema } from "./responses/audit-event.ts";

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
+import { type ErrorCode, statusByCode } from "../../functions/foundation/platform/errors.ts";
 import { ApiError, NetworkError } from "../../packages/client/src/errors.ts";
 import { type Ask, assert, type Call, type Check, CheckFailed, type CheckGroup, type StageResponse } from "./check.ts";
 

@@ -5,7 +5,7 @@ import { GetStageCommand, type PatchOperation, type Stage, UpdateStageCommand } 
 import { GetQueryResultsCommand, StartQueryCommand } from "@aws-sdk/client-cloudwatch-logs";
 import { GetAliasCommand, GetEventSourceMappingCommand, paginateListVersionsByFunction } from "@aws-sdk/client-lambda";
 import { GetServiceQuotaCommand } from "@aws-sdk/client-service-quotas";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/foundation/manifest/metrics.ts";
 import { AwsError, apiGateway, cloudWatchLogs, lambda, serviceQuotas } from "./aws/clients.ts";
 import {
   type Alarm,

@@ -1,4 +1,4 @@
-import { canonicalUuid } from "../../functions/platform/uuid.ts";
+import { canonicalUuid } from "../../functions/foundation/platform/uuid.ts";
 import { UsageError } from "../local/command.ts";
 
 export const smokeProgram = {

@@ -10,7 +10,7 @@ a throttle of their own never get more than that.
 END
 }
 
-# The method settings of the endpoints with a throttle of their own, as in functions/manifest/endpoints.ts.
+# The method settings of the endpoints with a throttle of their own, as in functions/foundation/manifest/endpoints.ts.
 project='~1v1~1projects~1{project_id}'
 webhook="$project~1webhooks~1{webhook_id}"
 own_throttles="\

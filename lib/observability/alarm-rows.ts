@@ -1,7 +1,7 @@
 import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as lambda from "aws-cdk-lib/aws-lambda";
-import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/manifest/queues.ts";
-import { workerRows } from "../../functions/manifest/workers.ts";
+import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/foundation/manifest/queues.ts";
+import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import type { Queues } from "../queues.ts";
 import type { AlarmRow } from "./alarm.ts";
 import {
@@ -59,7 +59,7 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
       when: { atLeast: 1 },
     },
     {
-      // Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts).
+      // Failing receivers do not cause dead letters: their deliveries are retried (functions/deliveries/sending).
       id: "deliveries-dead-letters",
       severity: "page",
       meaning:

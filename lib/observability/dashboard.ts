@@ -2,11 +2,11 @@ import { Duration, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
-import type { QueueKey } from "../../functions/manifest/queues.ts";
-import { tables as tableRows } from "../../functions/manifest/tables.ts";
-import { workerRows } from "../../functions/manifest/workers.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/foundation/manifest/metrics.ts";
+import type { QueueKey } from "../../functions/foundation/manifest/queues.ts";
+import { tables as tableRows } from "../../functions/foundation/manifest/tables.ts";
+import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import { globalName } from "../names.ts";
 import {
   claimedConcurrency,

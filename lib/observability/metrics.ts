@@ -1,7 +1,7 @@
 import { Duration } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
-import { type TableRow, tables as tableRows } from "../../functions/manifest/tables.ts";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/foundation/manifest/metrics.ts";
+import { type TableRow, tables as tableRows } from "../../functions/foundation/manifest/tables.ts";
 import { SERVER_ERRORS } from "../access-log.ts";
 import type { Queues } from "../queues.ts";
 import type { Stage } from "../stage.ts";
@@ -23,7 +23,7 @@ interface MetricOptions {
   dimensions?: Record<string, string>;
 }
 
-/** Returns a metric that the functions write (functions/manifest/metrics.ts). */
+/** Returns a metric that the functions write (functions/foundation/manifest/metrics.ts). */
 export function ownMetric(
   stage: Pick<Stage, "name">,
   key: MetricKey,
@@ -50,7 +50,7 @@ export const serverErrors = (stage: Pick<Stage, "name">, period = FIVE_MINUTES):
 
 /**
  * Returns the age of the oldest delivery in the queue of the projects that are not noisy. The group of a message is its
- * project (functions/deliveries/delivery-queue.ts).
+ * project (functions/deliveries/line/delivery-queue.ts).
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
  */
 export const quietDeliveriesAge = ({ deliveries }: Queues): cloudwatch.Metric =>

@@ -14,8 +14,8 @@ import { type EventSources, startEventSources } from "../../bin/local/event-sour
 import { createGateway } from "../../bin/local/gateway.ts";
 import type { LoadHandler } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import { sqs } from "../../functions/platform/aws.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { listening } from "../support/listening.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { freshResources } from "../support/resources.ts";
@@ -79,7 +79,10 @@ describe("the build fails", () => {
 
   test("when one of the bundles has no handler: the command prints it and exits with 1", async () => {
     const print = jest.spyOn(console, "error").mockImplementation(() => {});
-    const options = { outdir: join(outdir, "checked"), rows: [{ id: "env", file: "platform/env" }, ...someRows] };
+    const options = {
+      outdir: join(outdir, "checked"),
+      rows: [{ id: "env", file: "foundation/platform/env" }, ...someRows],
+    };
     expect([await build(options), process.exitCode]).toEqual([false, 1]);
     process.exitCode = undefined;
     expect(print).toHaveBeenCalledWith("The bundle of env exports no handler.");
@@ -168,8 +171,10 @@ describe("trace", () => {
       readFileSync(join(projectRoot, path), "utf8").split(text)[0]?.split("\n").length;
     const { status, stdout } = trace(logLine.stdout, id);
     expect(stdout).not.toContain("../");
-    const env = "functions/platform/env.ts";
-    const places = [...stdout.matchAll(/^ {4}at .*(functions\/platform\/env\.ts:\d+)/gm)].map(([, place]) => place);
+    const env = "functions/foundation/platform/env.ts";
+    const places = [...stdout.matchAll(/^ {4}at .*(functions\/foundation\/platform\/env\.ts:\d+)/gm)].map(
+      ([, place]) => place,
+    );
     expect({ status, places }).toEqual({
       status: 0,
       places: [

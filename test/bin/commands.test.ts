@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DynamoDBClient, QueryCommand } from "@aws-sdk/client-dynamodb";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { tables } from "../../functions/manifest/tables.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
 import {

@@ -2,25 +2,25 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import fc from "fast-check";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
-import { eventNames } from "../../functions/deployments/deployment-event.ts";
-import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { eventNames } from "../../functions/foundation/events/deployment-event.ts";
+import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
   gatewayResponseTemplate,
-} from "../../functions/manifest/gateway-responses.ts";
-import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { tables } from "../../functions/manifest/tables.ts";
-import { sqs } from "../../functions/platform/aws.ts";
-import { queueUrl } from "../../functions/platform/env.ts";
-import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
-import { handler as suspend } from "../../functions/projects/suspend.ts";
-import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
-import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
-import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
+} from "../../functions/foundation/manifest/gateway-responses.ts";
+import { securityHeaders } from "../../functions/foundation/manifest/response-headers.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
+import { queueUrl } from "../../functions/foundation/platform/env.ts";
+import { type ErrorCode, statusByCode } from "../../functions/foundation/platform/errors.ts";
+import { MAX_KEYS_PER_USER } from "../../functions/identity/api-keys/api-key.ts";
+import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/identity/service-accounts/service-account.ts";
+import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/identity/trusted-workflows/trusted-workflow.ts";
+import { handler as suspend } from "../../functions/webhooks/webhook/suspend.ts";
+import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook/webhook.ts";
 import {
   document,
   type Json,
@@ -399,7 +399,8 @@ describe.each(operations)("$id", (operation) => {
       const bodies = [...invalidBodies(schema), ...(isFirst ? unreadableBodies(schema) : [])];
       for (const [title, text, contentType, expected] of bodies) {
         const { status, body } = await sendTo(operation, { caller: "session", text, contentType });
-        const hint = "A text that users write is a `displayName` of functions/schema/input.ts, or has rules like it.";
+        const hint =
+          "A text that users write is a `displayName` of functions/foundation/schema/input.ts, or has rules like it.";
         const returned = [title, status, body?.error?.code, hint];
         if (expected) expect(returned).toEqual([title, statusByCode[expected], expected, hint]);
       }

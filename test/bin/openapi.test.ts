@@ -7,9 +7,9 @@ import { Webhook } from "standardwebhooks";
 import { generate } from "../../bin/commands/openapi.ts";
 import { exampleRequest, exampleSecret } from "../../bin/openapi/examples.ts";
 import { pascalCase } from "../../bin/openapi/schemas.ts";
-import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
-import { bodySignature } from "../../functions/receivers/signature.ts";
+import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { bodySignature } from "../../functions/webhooks/receiver/signature.ts";
 
 /* The generated files are committed as generated, complete and valid. */
 

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { tables } from "../../functions/manifest/tables.ts";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { handler as upsertMember } from "../../functions/identity/members/upsert-member.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventOf, givenEvent } from "../support/deliveries.ts";

@@ -16,8 +16,8 @@ import {
   type Units,
   type Usage,
 } from "../../bench/units.ts";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { tableName } from "../../functions/platform/env.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { tableName } from "../../functions/foundation/platform/env.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { freshResources } from "../support/resources.ts";
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { deliveryStatuses } from "../../functions/deliveries/delivery.ts";
-import { tables } from "../../functions/manifest/tables.ts";
+import { deliveryStatuses } from "../../functions/deliveries/line/delivery.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
 
 /* docs/architecture.md knows every state of a delivery, every table, and names files that exist. */
 

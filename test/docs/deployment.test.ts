@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { dollarsFor } from "../../bench/prices.ts";
-import { workerRows } from "../../functions/manifest/workers.ts";
+import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../../lib/stage.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";

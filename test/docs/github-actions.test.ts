@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { parse } from "yaml";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";

@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { demoUser } from "../../bin/local/demo-user.ts";
-import { signatureHeaders } from "../../functions/receivers/signature.ts";
+import { signatureHeaders } from "../../functions/webhooks/receiver/signature.ts";
 
 /* The README is short, and its snippet works. */
 

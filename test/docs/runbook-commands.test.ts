@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
-import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { suspensionInput } from "../../functions/projects/suspend.ts";
-import { parse } from "../../functions/schema/input.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
+import { parse } from "../../functions/foundation/schema/input.ts";
+import { suspensionInput } from "../../functions/webhooks/webhook/suspend.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
 import { needs } from "../support/optional-program.ts";
 

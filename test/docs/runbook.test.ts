@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
-import { tables } from "../../functions/manifest/tables.ts";
+import { deadLetterName, queues } from "../../functions/foundation/manifest/queues.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
 import { stackName } from "../../lib/names.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { everyOption } from "../lib/every-option.ts";

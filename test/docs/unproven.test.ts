@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { gatewayResponses } from "../../functions/manifest/gateway-responses.ts";
+import { gatewayResponses } from "../../functions/foundation/manifest/gateway-responses.ts";
 
 /* docs/unproven.md lists everything that is believed and not seen on AWS, each with the command that shows it. */
 
@@ -49,7 +49,7 @@ test.each(admitting.map(({ anchor }) => anchor))("the section %s, which admits s
   expect(unproven).toContain(`](${anchor})`);
 });
 
-const sources = ["lib", "functions/manifest"].flatMap((folder) =>
+const sources = ["lib", "functions/foundation/manifest"].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => `${folder}/${name}`),

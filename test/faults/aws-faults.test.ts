@@ -1,9 +1,9 @@
 import { SendMessageCommand, SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
 import { redriveDeadLetters } from "../../bin/local/dead-letters.ts";
-import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
-import { sqs } from "../../functions/platform/aws.ts";
-import { deadLetterUrl, queueUrl } from "../../functions/platform/env.ts";
-import { inParallel } from "../../functions/platform/parallel.ts";
+import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
+import { deadLetterUrl, queueUrl } from "../../functions/foundation/platform/env.ts";
+import { inParallel } from "../../functions/foundation/platform/parallel.ts";
 import { interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { eventOf, makeDue, messagesLeft, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";

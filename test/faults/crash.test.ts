@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Delivery } from "../../functions/deliveries/delivery.ts";
-import type { Webhook } from "../../functions/webhooks/webhook.ts";
+import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
+import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";
 import { type CrashRig, startCrashRig } from "../support/crash-rig.ts";
 import { changeWebhook, eventOf, givenWebhook, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";

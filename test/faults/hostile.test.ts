@@ -3,9 +3,9 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { paginateQuery } from "@aws-sdk/lib-dynamodb";
-import type { Attempt } from "../../functions/deliveries/delivery.ts";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { inParallel } from "../../functions/platform/parallel.ts";
+import type { Attempt } from "../../functions/deliveries/line/delivery.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { inParallel } from "../../functions/foundation/platform/parallel.ts";
 import { eventually } from "../support/eventually.ts";
 import {
   type HostileReceiver,

@@ -1,5 +1,5 @@
-import { handler } from "../../functions/deliveries/sweep.ts";
-import { DUE_SHARDS } from "../../functions/webhooks/wake-up-store.ts";
+import { handler } from "../../functions/deliveries/sending/sweep.ts";
+import { DUE_SHARDS } from "../../functions/webhooks/webhook/wake-up-store.ts";
 import { failDynamo, restoreAws } from "../support/aws-calls.ts";
 import {
   changeWakeUp,

@@ -1,7 +1,7 @@
 import { SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
-import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
-import { sqs } from "../../functions/platform/aws.ts";
-import { queueUrl } from "../../functions/platform/env.ts";
+import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
+import { queueUrl } from "../../functions/foundation/platform/env.ts";
 import { failDynamo, interceptSqs, isCall, restoreAws } from "../support/aws-calls.ts";
 import { eventOf, givenWebhook, messagesLeft, publish, rowsOf, takeMessages } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,4 +1,4 @@
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { dev, idOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");

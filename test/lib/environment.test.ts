@@ -1,6 +1,6 @@
 import { Token } from "aws-cdk-lib";
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { workers } from "../../functions/foundation/manifest/workers.ts";
 import { environmentFor } from "../../lib/environment.ts";
 import type { StageResources } from "../../lib/grants.ts";
 import { InvalidStageError, type Stage } from "../../lib/stage.ts";

@@ -1,4 +1,4 @@
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 const prod = new SynthesizedStack("prod");

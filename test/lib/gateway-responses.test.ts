@@ -1,4 +1,4 @@
-import { gatewayResponses } from "../../functions/manifest/gateway-responses.ts";
+import { gatewayResponses } from "../../functions/foundation/manifest/gateway-responses.ts";
 import { literal } from "../../lib/fixed-headers.ts";
 import { dev, type Json, only } from "./synthesized.ts";
 

@@ -1,11 +1,11 @@
 import { allowedCallsOf } from "../../bin/local/permissions.ts";
-import { reservedUserIds } from "../../functions/access/identity.ts";
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts";
-import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
-import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { topics } from "../../functions/manifest/topics.ts";
-import type { Trigger } from "../../functions/manifest/workers.ts";
+import { reservedUserIds } from "../../functions/foundation/access/identity.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import type { Grants, IndexKey } from "../../functions/foundation/manifest/grants-schema.ts";
+import { type QueueRow, queues } from "../../functions/foundation/manifest/queues.ts";
+import { type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
+import { topics } from "../../functions/foundation/manifest/topics.ts";
+import type { Trigger } from "../../functions/foundation/manifest/workers.ts";
 import { everyOption } from "./every-option.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 

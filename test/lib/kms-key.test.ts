@@ -1,6 +1,6 @@
-import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import type { WorkerRow } from "../../functions/manifest/workers.ts";
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import type { WorkerRow } from "../../functions/foundation/manifest/workers.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 const keyArn = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";

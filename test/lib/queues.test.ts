@@ -1,4 +1,4 @@
-import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
+import { deadLetterName, type QueueRow, queues } from "../../functions/foundation/manifest/queues.ts";
 import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");

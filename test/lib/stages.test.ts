@@ -1,4 +1,4 @@
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import type { Stage } from "../../lib/stage.ts";
 import { firewallOf, InvalidStageError, reservedConcurrencyOf, validateStage } from "../../lib/stage.ts";
 import { readContext, stageNamed, stages } from "../../lib/stages.ts";

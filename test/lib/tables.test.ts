@@ -1,5 +1,5 @@
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
 import { denialsFor } from "../../lib/secret-tables.ts";
 import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 

@@ -1,5 +1,5 @@
-import { functionRows } from "../../functions/manifest/function-rows.ts";
-import { workerRows } from "../../functions/manifest/workers.ts";
+import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import { dev, idOf, only, SynthesizedStack } from "./synthesized.ts";
 
 const rows = workerRows;

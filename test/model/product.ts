@@ -22,32 +22,32 @@ interface Replacement {
 
 const outside: Replacement[] = [
   {
-    file: "platform/aws.ts",
+    file: "foundation/platform/aws.ts",
     from: "documents ??= DynamoDBDocumentClient.from(",
     to: "if (globalThis.model) return globalThis.model.dynamoClient as never;\n  documents ??= DynamoDBDocumentClient.from(",
   },
   {
-    file: "platform/aws.ts",
+    file: "foundation/platform/aws.ts",
     from: "queueClient ??=",
     to: "if (globalThis.model) return globalThis.model.sqsClient as never;\n  queueClient ??=",
   },
   {
-    file: "receivers/receiver-client-pool.ts",
+    file: "webhooks/receiver/receiver-client-pool.ts",
     from: "client ??= createClient();",
     to: "if (globalThis.model) return globalThis.model.post(url, headers) as never;\n  client ??= createClient();",
   },
   {
-    file: "attempts/attempt.ts",
+    file: "deliveries/sending/attempt.ts",
     from: 'import { setTimeout as sleep } from "node:timers/promises";',
     to: "const sleep = (_ms: number, _value: undefined, { signal }: { signal: AbortSignal }): Promise<void> => globalThis.model.untilSlow(signal);",
   },
-  { file: "attempts/slow-mark.ts", from: "const FAST_RESPONSES = 20;", to: "const FAST_RESPONSES = 2;" },
+  { file: "deliveries/sending/slow-mark.ts", from: "const FAST_RESPONSES = 20;", to: "const FAST_RESPONSES = 2;" },
   {
-    file: "platform/random-id.ts",
+    file: "foundation/platform/random-id.ts",
     from: 'randomBytes(9).toString("base64url")',
     to: "globalThis.model.nonce()",
   },
-  { file: "deliveries/send-test-delivery.ts", from: "randomUUID()", to: "globalThis.model.uuid()" },
+  { file: "deliveries/log/send-test-delivery.ts", from: "randomUUID()", to: "globalThis.model.uuid()" },
 ];
 
 /** A mistake, planted into the source of the product. */
@@ -97,18 +97,18 @@ export async function loadProduct(mistake?: Mistake) {
     circuit,
     { logSink },
   ] = await Promise.all([
-    import("../../functions/deliveries/fan-out.ts"),
-    import("../../functions/attempts/send.ts"),
-    import("../../functions/attempts/send-slow.ts"),
-    import("../../functions/deliveries/sweep.ts"),
-    import("../../functions/deliveries/redeliver.ts"),
-    import("../../functions/deliveries/recover.ts"),
-    import("../../functions/deliveries/send-test-delivery.ts"),
-    import("../../functions/projects/suspend.ts"),
-    import("../../functions/webhooks/webhook-store.ts"),
-    import("../../functions/webhooks/webhook.ts"),
-    import("../../functions/webhooks/circuit-breaker.ts"),
-    import("../../functions/platform/log.ts"),
+    import("../../functions/deliveries/intake/fan-out.ts"),
+    import("../../functions/deliveries/sending/send.ts"),
+    import("../../functions/deliveries/sending/send-slow.ts"),
+    import("../../functions/deliveries/sending/sweep.ts"),
+    import("../../functions/deliveries/log/redeliver.ts"),
+    import("../../functions/deliveries/log/recover.ts"),
+    import("../../functions/deliveries/log/send-test-delivery.ts"),
+    import("../../functions/webhooks/webhook/suspend.ts"),
+    import("../../functions/webhooks/webhook/webhook-store.ts"),
+    import("../../functions/webhooks/webhook/webhook.ts"),
+    import("../../functions/webhooks/webhook/circuit-breaker.ts"),
+    import("../../functions/foundation/platform/log.ts"),
   ]);
   planted = undefined;
   logSink.write = (_level, line) => globalThis.model.logged(line);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { WebhookPatch } from "../../functions/webhooks/webhook.ts";
+import type { WebhookPatch } from "../../functions/webhooks/webhook/webhook.ts";
 import type { Product } from "./product.ts";
 import { CALL, type Fault, type Mood, projectId, World } from "./world.ts";
 

@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent } from "aws-lambda";
-import type { Delivery } from "../../functions/deliveries/delivery.ts";
-import { queues } from "../../functions/manifest/queues.ts";
-import { tables } from "../../functions/manifest/tables.ts";
-import type { Outcome } from "../../functions/receivers/receiver-client.ts";
-import type { Webhook } from "../../functions/webhooks/webhook.ts";
+import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
+import { queues } from "../../functions/foundation/manifest/queues.ts";
+import { tables } from "../../functions/foundation/manifest/tables.ts";
+import type { Outcome } from "../../functions/webhooks/receiver/receiver-client.ts";
+import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";
 import { Dynamo, type Input, type Item } from "./dynamo.ts";
 import type { Product } from "./product.ts";
 

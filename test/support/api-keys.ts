@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { API_KEY_RANDOM_BYTES, createApiKey, hashApiKey } from "../../functions/api-keys/api-key.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey, hashApiKey } from "../../functions/identity/api-keys/api-key.ts";
 import { changeItem } from "./stored-items.ts";
 
 /** Returns a well-formed API key that is not stored. */

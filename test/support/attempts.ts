@@ -1,16 +1,16 @@
 import type { SQSEvent } from "aws-lambda";
-import { makeAttempt } from "../../functions/attempts/attempt.ts";
-import { handler as send } from "../../functions/attempts/send.ts";
-import { handler as sendSlow } from "../../functions/attempts/send-slow.ts";
-import { enter, enteringNew } from "../../functions/deliveries/backlog.ts";
-import type { Delivery } from "../../functions/deliveries/delivery.ts";
-import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/delivery-queue.ts";
-import { readForRequest } from "../../functions/deliveries/delivery-store.ts";
-import { type PlaceKey, requested } from "../../functions/deliveries/delivery-transitions.ts";
-import type { QueueKey } from "../../functions/manifest/queues.ts";
-import { queueUrl } from "../../functions/platform/env.ts";
-import type { Webhook } from "../../functions/webhooks/webhook.ts";
-import * as webhooks from "../../functions/webhooks/webhook-store.ts";
+import { enter, enteringNew } from "../../functions/deliveries/line/backlog.ts";
+import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
+import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/line/delivery-queue.ts";
+import { readForRequest } from "../../functions/deliveries/line/delivery-store.ts";
+import { type PlaceKey, requested } from "../../functions/deliveries/line/delivery-transitions.ts";
+import { makeAttempt } from "../../functions/deliveries/sending/attempt.ts";
+import { handler as send } from "../../functions/deliveries/sending/send.ts";
+import { handler as sendSlow } from "../../functions/deliveries/sending/send-slow.ts";
+import type { QueueKey } from "../../functions/foundation/manifest/queues.ts";
+import { queueUrl } from "../../functions/foundation/platform/env.ts";
+import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";
+import * as webhooks from "../../functions/webhooks/webhook/webhook-store.ts";
 import { interceptDynamo, interceptSqs, type QueueBatch } from "./aws-calls.ts";
 import { newDelivery, rowOf, sqsEvent, workCall } from "./deliveries.ts";
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type AuditScope, createAuditEvent } from "../../functions/audit/audit-event.ts";
+import { type AuditScope, createAuditEvent } from "../../functions/foundation/records/audit-event.ts";
 import { putAll } from "./put-all.ts";
 
 /** Stores audit events of 2 KB. */

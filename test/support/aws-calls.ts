@@ -1,4 +1,4 @@
-import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
+import { dynamo, sns, sqs } from "../../functions/foundation/platform/aws.ts";
 
 /** A call from the functions to AWS, before the SDK processes it. */
 export interface AwsCall {

@@ -3,9 +3,9 @@ import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/cli
 import { startDynamo } from "../../bin/local/engines.ts";
 import { startQueueEngine } from "../../bin/local/queue-engine.ts";
 import { createQueues, createTables } from "../../bin/local/resources.ts";
-import { queues } from "../../functions/manifest/queues.ts";
-import { dynamo, sqs } from "../../functions/platform/aws.ts";
-import type { Webhook } from "../../functions/webhooks/webhook.ts";
+import { queues } from "../../functions/foundation/manifest/queues.ts";
+import { dynamo, sqs } from "../../functions/foundation/platform/aws.ts";
+import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";
 import { closeAfterFile } from "./cleanup.ts";
 import { makeDue } from "./deliveries.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 /**
  * Max wait without progress. Longer than the longest pause of the service: after an error, such as a call to AWS without a response
- * in time on a busy machine, a line of deliveries is leased for up to 65 seconds (functions/attempts/work.ts).
+ * in time on a busy machine, a line of deliveries is leased for up to 65 seconds (functions/deliveries/sending/work.ts).
  */
 export const MAX_QUIET_MS = 120_000;
 

@@ -2,12 +2,12 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { startDemoIssuer } from "../../bin/local/demo-issuer.ts";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
-import type { Delivery } from "../../functions/deliveries/delivery.ts";
-import { enqueue } from "../../functions/deliveries/delivery-queue.ts";
-import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
-import { sqs } from "../../functions/platform/aws.ts";
-import { queueUrl } from "../../functions/platform/env.ts";
+import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
+import { enqueue } from "../../functions/deliveries/line/delivery-queue.ts";
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
+import { queueUrl } from "../../functions/foundation/platform/env.ts";
 import { givenAuditEvents } from "./audit-events.ts";
 import { interceptDynamo, interceptSqs, isCall, isHold } from "./aws-calls.ts";
 import {

@@ -1,5 +1,5 @@
 import { format } from "node:util";
-import { logSink } from "../../functions/platform/log.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 import { leaksIn } from "./leaks.ts";
 
 /*

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { metrics } from "../../functions/manifest/metrics.ts";
+import { metrics } from "../../functions/foundation/manifest/metrics.ts";
 
 /* Checks that the fields and messages in queries of CloudWatch Logs Insights are logged somewhere in the sources. */
 

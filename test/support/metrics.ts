@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
-import { logSink } from "../../functions/platform/log.ts";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/foundation/manifest/metrics.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
 
 const text = z.string().check(z.minLength(1), z.maxLength(1024));
 const units = ["Count", "Milliseconds", "Seconds"] as const;

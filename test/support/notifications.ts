@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { SubscribeCommand } from "@aws-sdk/client-sns";
 import { CreateQueueCommand, DeleteMessageCommand, ReceiveMessageCommand } from "@aws-sdk/client-sqs";
 import { paginateScan } from "@aws-sdk/lib-dynamodb";
-import type { Notification } from "../../functions/notifications/notification.ts";
-import type { NotificationMessage } from "../../functions/notifications/notification-topic.ts";
-import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
-import { tableName, topicArn } from "../../functions/platform/env.ts";
+import { dynamo, sns, sqs } from "../../functions/foundation/platform/aws.ts";
+import { tableName, topicArn } from "../../functions/foundation/platform/env.ts";
+import type { Notification } from "../../functions/foundation/records/notification.ts";
+import type { NotificationMessage } from "../../functions/foundation/records/notification-topic.ts";
 
 /** A message as a subscriber of the topic gets it. */
 export interface Mail {

@@ -1,4 +1,4 @@
-import { inBatches } from "../../functions/platform/parallel.ts";
+import { inBatches } from "../../functions/foundation/platform/parallel.ts";
 import type { Api } from "./service.ts";
 
 /** Returns the path of a link (RFC 8288) of a response; undefined = it has none. */

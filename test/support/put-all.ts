@@ -1,8 +1,8 @@
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
-import type { TableKey } from "../../functions/manifest/tables.ts";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { tableName } from "../../functions/platform/env.ts";
-import { inParallel } from "../../functions/platform/parallel.ts";
+import type { TableKey } from "../../functions/foundation/manifest/tables.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { tableName } from "../../functions/foundation/platform/env.ts";
+import { inParallel } from "../../functions/foundation/platform/parallel.ts";
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html */
 const MAX_BATCH = 25;

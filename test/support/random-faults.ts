@@ -6,7 +6,7 @@ import {
   TransactionCanceledException,
 } from "@aws-sdk/client-dynamodb";
 import { SQSServiceException } from "@aws-sdk/client-sqs";
-import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { dynamo, sqs } from "../../functions/foundation/platform/aws.ts";
 
 /*
  * Random faults of AWS: calls of the functions are throttled, time out, lose their connection or succeed in part. A

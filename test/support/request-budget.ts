@@ -1,6 +1,6 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { tableName } from "../../functions/platform/env.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { tableName } from "../../functions/foundation/platform/env.ts";
 import { itemsOf } from "./stored-items.ts";
 
 const MINUTE_MS = 60_000;

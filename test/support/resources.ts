@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createQueues, createTables, createTopics } from "../../bin/local/resources.ts";
-import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
+import { dynamo, sns, sqs } from "../../functions/foundation/platform/aws.ts";
 
 /** Creates tables, queues and topics for this test file only and points the functions at them. For `beforeAll`. */
 export async function freshResources(): Promise<void> {

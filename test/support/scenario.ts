@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
-import type { Webhook } from "../../functions/webhooks/webhook.ts";
+import type { WebhookEventName } from "../../functions/foundation/events/webhook-event.ts";
+import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";
 import type { Api, Response, TestService } from "./service.ts";
 
 /** A project with one webhook, and clients of an admin, a viewer and an API key. */

@@ -5,9 +5,9 @@ import { type EventSources, startEventSources } from "../../bin/local/event-sour
 import { createGateway } from "../../bin/local/gateway.ts";
 import { fromSources } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { sqs } from "../../functions/platform/aws.ts";
-import { logSink } from "../../functions/platform/log.ts";
-import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
+import { sqs } from "../../functions/foundation/platform/aws.ts";
+import { logSink } from "../../functions/foundation/platform/log.ts";
+import { handler as upsertMember } from "../../functions/identity/members/upsert-member.ts";
 import { closeAfterFile } from "./cleanup.ts";
 import { expectDocumentedCode } from "./documented-codes.ts";
 import { freshResources } from "./resources.ts";

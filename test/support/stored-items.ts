@@ -1,7 +1,7 @@
 import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import type { TableKey } from "../../functions/manifest/tables.ts";
-import { dynamo } from "../../functions/platform/aws.ts";
-import { tableName } from "../../functions/platform/env.ts";
+import type { TableKey } from "../../functions/foundation/manifest/tables.ts";
+import { dynamo } from "../../functions/foundation/platform/aws.ts";
+import { tableName } from "../../functions/foundation/platform/env.ts";
 
 /** Reads all items with a partition key, such as `{ project_id }`. */
 export async function itemsOf(table: TableKey, partition: Record<string, string>) {

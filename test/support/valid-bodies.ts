@@ -1,5 +1,5 @@
-import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
-import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { document, type Json } from "./api-contract.ts";
 
 /*

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import type { CreatedApiKey, toCurrent, toListItem } from "../../../functions/api-keys/api-key.ts";
-import type { Permission } from "../../../functions/manifest/permissions.ts";
+import type { Permission } from "../../../functions/foundation/manifest/permissions.ts";
+import type { CreatedApiKey, toCurrent, toListItem } from "../../../functions/identity/api-keys/api-key.ts";
 import { count, type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 export const permissionMeanings: Record<Permission, string> = {

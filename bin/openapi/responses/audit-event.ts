@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import type { Actor } from "../../../functions/access/actor.ts";
-import type { AuditAction, toListItem } from "../../../functions/audit/audit-event.ts";
+import type { Actor } from "../../../functions/foundation/access/actor.ts";
+import type { AuditAction, toListItem } from "../../../functions/foundation/records/audit-event.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 const actions: Record<AuditAction, string> = {

@@ -1,7 +1,11 @@
 import * as z from "zod/mini";
-import type { CertificationStatus } from "../../../functions/certifications/certification.ts";
-import type { CheckName, Expectation, toResponse } from "../../../functions/certifications/certification-presenter.ts";
-import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import type { CertificationStatus } from "../../../functions/deliveries/certification/certification.ts";
+import type {
+  CheckName,
+  Expectation,
+  toResponse,
+} from "../../../functions/deliveries/certification/certification-presenter.ts";
+import type { FailureCode } from "../../../functions/foundation/events/failure-code.ts";
 import { type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
 import { deliveryErrorMeanings } from "./webhook.ts";
 

@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
-import type { DeliveryStatus, Trigger } from "../../../functions/deliveries/delivery.ts";
-import type { toDetail, toListItem, toRecoveryResult } from "../../../functions/deliveries/delivery-presenter.ts";
-import { LIST_CURSOR_PATTERN } from "../../../functions/deliveries/list-cursor.ts";
-import type { WaitingFor } from "../../../functions/deliveries/waiting.ts";
-import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import type { DeliveryStatus, Trigger } from "../../../functions/deliveries/line/delivery.ts";
+import type { toDetail, toListItem, toRecoveryResult } from "../../../functions/deliveries/log/delivery-presenter.ts";
+import { LIST_CURSOR_PATTERN } from "../../../functions/deliveries/log/list-cursor.ts";
+import type { WaitingFor } from "../../../functions/deliveries/log/waiting.ts";
+import type { FailureCode } from "../../../functions/foundation/events/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
 import { webhookEventNameSchema, webhookPayloadSchema } from "./payload.ts";
 import { deliveryErrorMeanings } from "./webhook.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { toRecord } from "../../../functions/deliveries/event-presenter.ts";
+import type { toRecord } from "../../../functions/deliveries/feed/event-presenter.ts";
 import { type FieldsOf, id, instant, text } from "./fields.ts";
 import { eventNameSchema, payloadSchema } from "./payload.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { ErrorCode, ErrorDetail } from "../../../functions/platform/errors.ts";
+import type { ErrorCode, ErrorDetail } from "../../../functions/foundation/platform/errors.ts";
 
 /*
  * Schemas of response bodies. docs/openapi.json is generated from them, and the tests validate every response against

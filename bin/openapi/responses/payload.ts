@@ -1,7 +1,11 @@
 import * as z from "zod/mini";
-import type { EventName } from "../../../functions/deployments/deployment-event.ts";
-import type { HealthEventName, WebhookEvent, WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
-import type { DisabledReason, StopReason } from "../../../functions/webhooks/webhook.ts";
+import type { EventName } from "../../../functions/foundation/events/deployment-event.ts";
+import type {
+  HealthEventName,
+  WebhookEvent,
+  WebhookEventName,
+} from "../../../functions/foundation/events/webhook-event.ts";
+import type { DisabledReason, StopReason } from "../../../functions/webhooks/webhook/webhook.ts";
 import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 
 /* Schemas of the payload that is sent to receivers, one for each event. */

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { Project, Role } from "../../../functions/access/membership.ts";
+import type { Project, Role } from "../../../functions/foundation/access/membership.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 /** A project and the caller's membership in it. */

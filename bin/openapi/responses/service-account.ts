@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import type { Role } from "../../../functions/access/membership.ts";
-import type { toListItem } from "../../../functions/service-accounts/service-account.ts";
+import type { Role } from "../../../functions/foundation/access/membership.ts";
+import type { toListItem } from "../../../functions/identity/service-accounts/service-account.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 /** A service account. */

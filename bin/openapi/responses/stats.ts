@@ -3,8 +3,8 @@ import {
   LATEST_ATTEMPT_SECONDS,
   type StatsWindow,
   type statsOf,
-} from "../../../functions/deliveries/delivery-stats.ts";
-import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+} from "../../../functions/deliveries/log/delivery-stats.ts";
+import type { FailureCode } from "../../../functions/foundation/events/failure-code.ts";
 import { count, type FieldsOf, flag, instant, oneOf } from "./fields.ts";
 import { webhookEventNameSchema } from "./payload.ts";
 import { deliveryErrorMeanings } from "./webhook.ts";

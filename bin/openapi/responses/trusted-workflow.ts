@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { workflowPermissions } from "../../../functions/manifest/permissions.ts";
-import type { toResponse } from "../../../functions/trusted-workflows/trusted-workflow.ts";
+import { workflowPermissions } from "../../../functions/foundation/manifest/permissions.ts";
+import type { toResponse } from "../../../functions/identity/trusted-workflows/trusted-workflow.ts";
 import { permissionMeanings } from "./api-key.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
-import { OPEN_AFTER_SECONDS } from "../../../functions/webhooks/circuit-breaker.ts";
-import type { Health, HealthState } from "../../../functions/webhooks/health.ts";
+import type { FailureCode } from "../../../functions/foundation/events/failure-code.ts";
+import { OPEN_AFTER_SECONDS } from "../../../functions/webhooks/webhook/circuit-breaker.ts";
+import type { Health, HealthState } from "../../../functions/webhooks/webhook/health.ts";
 import type {
   DisabledReason,
   LastCertification,
@@ -10,7 +10,7 @@ import type {
   toListItem,
   toRotated,
   Webhook,
-} from "../../../functions/webhooks/webhook.ts";
+} from "../../../functions/webhooks/webhook/webhook.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 import { disabledReasonMeanings, webhookEventNameSchema } from "./payload.ts";
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { keysIn } from "../../../functions/api-keys/key-format.ts";
+import { keysIn } from "../../../functions/identity/api-keys/key-format.ts";
 import { whoami } from "./account.ts";
 import { connect } from "./api.ts";
 import { readConfig } from "./config.ts";

@@ -1,5 +1,5 @@
 import { WriteStream } from "node:tty";
-import { escaped, replaceUnseen } from "../../../functions/schema/unseen-text.ts";
+import { escaped, replaceUnseen } from "../../../functions/foundation/schema/unseen-text.ts";
 import { stringifyExactly } from "../../client/src/exact-json.ts";
 import { usageError } from "./exit-codes.ts";
 

@@ -3,7 +3,7 @@ import {
   type EventFilter,
   receives,
   type Subscription,
-} from "../../../functions/webhooks/event-filter.ts";
+} from "../../../functions/webhooks/webhook/event-filter.ts";
 import type { Client, DeploymentEvent } from "./client.ts";
 
 export type { EventFilter };

@@ -1,6 +1,6 @@
 import { options } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { escaped, replaceUnseen } from "../../../functions/schema/unseen-text.ts";
+import { escaped, replaceUnseen } from "../../../functions/foundation/schema/unseen-text.ts";
 import type { ApiError } from "../../client/src/errors.ts";
 import { Countdown, ErrorMessage, Heading, updateTitle } from "./components.tsx";
 import { connectionTo } from "./connection.ts";

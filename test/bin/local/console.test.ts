@@ -6,9 +6,9 @@ import { consolePages } from "../../../bin/local/console.ts";
 import { createGateway } from "../../../bin/local/gateway.ts";
 import { fromSources } from "../../../bin/local/lambda.ts";
 import openApi from "../../../docs/openapi.json" with { type: "json" };
-import { sqs } from "../../../functions/platform/aws.ts";
-import { queueUrl } from "../../../functions/platform/env.ts";
-import { logSink } from "../../../functions/platform/log.ts";
+import { sqs } from "../../../functions/foundation/platform/aws.ts";
+import { queueUrl } from "../../../functions/foundation/platform/env.ts";
+import { logSink } from "../../../functions/foundation/platform/log.ts";
 import { listening } from "../../support/listening.ts";
 import { freshResources } from "../../support/resources.ts";
 

@@ -3,10 +3,10 @@ import { GetQueueAttributesCommand, SendMessageCommand } from "@aws-sdk/client-s
 import type { SQSEvent } from "aws-lambda";
 import { type EventSources, startEventSources } from "../../../bin/local/event-sources.ts";
 import type { LambdaHandler } from "../../../bin/local/lambda.ts";
-import type { QueueKey } from "../../../functions/manifest/queues.ts";
-import { sqs } from "../../../functions/platform/aws.ts";
-import { queueUrl } from "../../../functions/platform/env.ts";
-import { logSink } from "../../../functions/platform/log.ts";
+import type { QueueKey } from "../../../functions/foundation/manifest/queues.ts";
+import { sqs } from "../../../functions/foundation/platform/aws.ts";
+import { queueUrl } from "../../../functions/foundation/platform/env.ts";
+import { logSink } from "../../../functions/foundation/platform/log.ts";
 import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freshResources } from "../../support/resources.ts";

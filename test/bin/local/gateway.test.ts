@@ -4,7 +4,7 @@ import net from "node:net";
 import type { APIGatewayProxyEvent } from "aws-lambda";
 import { createGateway } from "../../../bin/local/gateway.ts";
 import { type LambdaHandler, LambdaTimeout } from "../../../bin/local/lambda.ts";
-import { logSink } from "../../../functions/platform/log.ts";
+import { logSink } from "../../../functions/foundation/platform/log.ts";
 import { listening } from "../../support/listening.ts";
 
 /* The local gateway does what API Gateway does. The handlers are stubs, so that every response is the gateway's own. */

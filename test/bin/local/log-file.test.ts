@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
 import { logToFile } from "../../../bin/local/log-file.ts";
-import { logSink } from "../../../functions/platform/log.ts";
+import { logSink } from "../../../functions/foundation/platform/log.ts";
 import { eventually } from "../../support/eventually.ts";
 import { needs } from "../../support/optional-program.ts";
 

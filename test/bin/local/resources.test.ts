@@ -1,8 +1,8 @@
 import { DescribeTableCommand, DescribeTimeToLiveCommand } from "@aws-sdk/client-dynamodb";
 import { GetQueueAttributesCommand } from "@aws-sdk/client-sqs";
 import { createQueues, createTables, createTopics } from "../../../bin/local/resources.ts";
-import { dynamo, sns, sqs } from "../../../functions/platform/aws.ts";
-import { deadLetterUrl, queueUrl, tableName } from "../../../functions/platform/env.ts";
+import { dynamo, sns, sqs } from "../../../functions/foundation/platform/aws.ts";
+import { deadLetterUrl, queueUrl, tableName } from "../../../functions/foundation/platform/env.ts";
 import { freshResources } from "../../support/resources.ts";
 
 /* Tables and queues of a local run have the properties of those on AWS. The expected values are literals. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { sendEvent } from "../../../bin/local/send-event.ts";
-import { queueUrl } from "../../../functions/platform/env.ts";
+import { queueUrl } from "../../../functions/foundation/platform/env.ts";
 import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { eventOf, prepareDeliveries, takeMessages } from "../../support/deliveries.ts";
 

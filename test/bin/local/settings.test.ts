@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { protectFiles, readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
-import { settings as functionSettings } from "../../../functions/platform/env.ts";
-import { SettingError } from "../../../functions/platform/errors.ts";
+import { settings as functionSettings } from "../../../functions/foundation/platform/env.ts";
+import { SettingError } from "../../../functions/foundation/platform/errors.ts";
 
 /* The settings of a local run: defaults, and one sentence for each mistake. */
 

@@ -1,5 +1,5 @@
 import { createThrottle } from "../../../bin/local/throttle.ts";
-import type { EndpointRow } from "../../../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../../../functions/foundation/manifest/endpoints.ts";
 
 let nowMs: number;
 let takeToken: ReturnType<typeof createThrottle>;

@@ -1,6 +1,6 @@
-import { METRICS_NAMESPACE, metrics } from "../../../functions/manifest/metrics.ts";
-import { type QueueRow, queues } from "../../../functions/manifest/queues.ts";
-import { type WorkerRow, workerRows } from "../../../functions/manifest/workers.ts";
+import { METRICS_NAMESPACE, metrics } from "../../../functions/foundation/manifest/metrics.ts";
+import { type QueueRow, queues } from "../../../functions/foundation/manifest/queues.ts";
+import { type WorkerRow, workerRows } from "../../../functions/foundation/manifest/workers.ts";
 import { idOf, type Json, only, SynthesizedStack } from "../synthesized.ts";
 import { expressionOf, isBad, isRollback, metricsOf, nameOf, summaryOf } from "./alarm-summary.ts";
 

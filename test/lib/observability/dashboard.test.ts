@@ -1,4 +1,4 @@
-import { metrics } from "../../../functions/manifest/metrics.ts";
+import { metrics } from "../../../functions/foundation/manifest/metrics.ts";
 import { notLogged } from "../../support/log-queries.ts";
 import { dev, type Json, only, SynthesizedStack } from "../synthesized.ts";
 import { isRollback } from "./alarm-summary.ts";

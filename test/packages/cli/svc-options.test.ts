@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import type { Command } from "commander";
-import { eventNames } from "../../../functions/deployments/deployment-event.ts";
-import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
-import { permissions } from "../../../functions/manifest/permissions.ts";
+import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
+import { webhookEventNames } from "../../../functions/foundation/events/webhook-event.ts";
+import { permissions } from "../../../functions/foundation/manifest/permissions.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
 import { readTimeout } from "../../../packages/cli/src/deployments.ts";
 import { namesOption } from "../../../packages/cli/src/names-option.ts";

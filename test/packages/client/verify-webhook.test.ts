@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { inspect } from "node:util";
 import * as node from "../../../docs/receivers/node/verify-webhook.mjs";
-import { signatureHeaders } from "../../../functions/receivers/signature.ts";
-import { generateSecret } from "../../../functions/webhooks/webhook.ts";
+import { signatureHeaders } from "../../../functions/webhooks/receiver/signature.ts";
+import { generateSecret } from "../../../functions/webhooks/webhook/webhook.ts";
 import * as client from "../../../packages/client/src/index.ts";
 import { vectors, vectorWithLeadingZeros } from "../../support/vectors.ts";
 

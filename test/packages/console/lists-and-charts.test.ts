@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { signatureHeaders } from "../../../functions/receivers/signature.ts";
+import { signatureHeaders } from "../../../functions/webhooks/receiver/signature.ts";
 import type { DeploymentEvent } from "../../../packages/client/src/client.ts";
 import { deploymentsOf, mergeEvents } from "../../../packages/client/src/deployment-timeline.ts";
 import { detailOf } from "../../../packages/client/src/event-detail.ts";

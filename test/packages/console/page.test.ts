@@ -4,7 +4,7 @@ import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFile
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { signatureHeaders } from "../../../functions/receivers/signature.ts";
+import { signatureHeaders } from "../../../functions/webhooks/receiver/signature.ts";
 import type { AuditEvent } from "../../../packages/client/src/client.ts";
 import { buildConsole, type PageFile, writeConsole } from "../../../packages/console/build.ts";
 import { actorOf, namesIn, sentenceOf } from "../../../packages/console/src/audit-sentences.ts";

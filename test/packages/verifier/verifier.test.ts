@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setImmediate as immediate } from "node:timers/promises";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { jest } from "@jest/globals";
-import type { Verification as ServiceVerification } from "../../../functions/credentials/verify.ts";
+import type { Verification as ServiceVerification } from "../../../functions/identity/verification/verify.ts";
 import {
   type InvokeResponse,
   type Verification,

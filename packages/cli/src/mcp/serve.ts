@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
-import { escaped, replaceUnseen } from "../../../../functions/schema/unseen-text.ts";
+import { escaped, replaceUnseen } from "../../../../functions/foundation/schema/unseen-text.ts";
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
 import { parseExactly, stringifyExactly } from "../../../client/src/exact-json.ts";

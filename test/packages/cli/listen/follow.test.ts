@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { jest } from "@jest/globals";
-import { parseJsonExactly } from "../../../../functions/deployments/deployment-event.ts";
+import { parseJsonExactly } from "../../../../functions/foundation/events/deployment-event.ts";
 import { follow } from "../../../../packages/cli/src/listen/follow.ts";
 import type { Destination } from "../../../../packages/cli/src/listen/forward.ts";
 import { forwardDelivery, readForwardUrl } from "../../../../packages/cli/src/listen/forward.ts";

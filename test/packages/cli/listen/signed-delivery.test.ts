@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { webhookPayloadSchemas } from "../../../../bin/openapi/responses/payload.ts";
-import { webhookEventNames } from "../../../../functions/deployments/webhook-event.ts";
-import { signatureHeaders } from "../../../../functions/receivers/signature.ts";
+import { webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
+import { signatureHeaders } from "../../../../functions/webhooks/receiver/signature.ts";
 import { generateSecret } from "../../../../packages/cli/src/listen/forward-secret.ts";
 import { sampleDelivery } from "../../../../packages/cli/src/listen/sample-delivery.ts";
 import { deliveryHeaders, localDeliveryId } from "../../../../packages/cli/src/listen/signed-delivery.ts";

@@ -1,0 +1,92 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { log } from "../../foundation/platform/log.ts";
+import { allEnded } from "../../foundation/platform/parallel.ts";
+import { legacySignatureHeader } from "../../webhooks/receiver/legacy-signature-header.ts";
+import * as receivers from "../../webhooks/receiver/receiver-client-pool.ts";
+import { unexpiredSecrets } from "../../webhooks/receiver/signature.ts";
+import { withoutSent } from "../../webhooks/receiver/without-sent.ts";
+import { clearFailing, recordCertification } from "../../webhooks/webhook/receiver-state-store.ts";
+import { catchUp } from "../../webhooks/webhook/worker-call.ts";
+import { type CertifyCall, enqueue } from "../line/delivery-queue.ts";
+import { allPassed, type Probe, type ProbeResult, type ProbeResults, statusOf } from "./certification.ts";
+import * as certifications from "./certification-store.ts";
+import { type ProbeRequest, probeRequests } from "./probe-requests.ts";
+
+/**
+ * The time that a certification can need when DynamoDB is slow: two requests in sequence 30 s, and 9 s each for the reads
+ * and the results.
+ */
+const MIN_CERTIFY_MS = 48_000;
+
+/**
+ * Sends the probes of a certification and stores the results. A message that is received again after a crash sends all
+ * probes again. Does nothing for a certification that has its results or is too old, and for a deleted webhook. A sender
+ * does this and not the endpoint, which would need to read secrets. Probes are no deliveries, so that no list, budget or
+ * retry has to know them.
+ * @throws Error when the message must be received again
+ */
+export async function certify(call: CertifyCall, remainingMs: () => number): Promise<void> {
+  const { project_id, webhook_id, certification_id } = call;
+  log.tag({ project_id, webhook_id, certification_id });
+  if (remainingMs() < MIN_CERTIFY_MS) return enqueueAgain(call);
+  const { row: certification, webhook, secrets } = await certifications.readForProbes(call);
+  if (!certification || !webhook || !secrets) return;
+  const now = new Date();
+  if (statusOf(certification, now) !== "running") return;
+  if (webhook.suspended_at !== undefined) return certifications.finish(certification, {}, now.toISOString());
+  const requests = probeRequests({
+    certificationId: certification_id,
+    webhook,
+    secrets: [secrets.current, ...unexpiredSecrets(secrets.previous, now)],
+    foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
+    now,
+    legacy: legacySignatureHeader(),
+    randomId: randomUUID,
+  });
+  const results = await sendAll(webhook.url, requests);
+  const [finished_at, passed] = [new Date().toISOString(), allPassed(results)];
+  // Before the results: a message that is received again after a crash between the two does both.
+  await recordCertification(webhook, { id: certification_id, finished_at, passed });
+  await certifications.finish(certification, results, finished_at);
+  if (results.valid && results.valid.error_code === undefined) {
+    if (webhook.failing_since !== undefined) await clearFailing(webhook);
+    await catchUp(webhook, new Date());
+  }
+  log.info("certification", { passed });
+}
+
+async function enqueueAgain(call: CertifyCall): Promise<void> {
+  const refused = await enqueue([call]);
+  if (refused.length > 0) throw new Error("The certification could not be enqueued.");
+}
+
+async function sendAll(url: string, requests: Record<Probe, ProbeRequest>): Promise<ProbeResults> {
+  const send = (probe: Probe) => sendProbe(url, requests[probe]);
+  const [[valid, repeated], unusual_body, forged_signature, stale_timestamp, cut_body] = await allEnded([
+    sendTwice(
+      () => send("valid"),
+      () => send("repeated"),
+    ),
+    send("unusual_body"),
+    send("forged_signature"),
+    send("stale_timestamp"),
+    send("cut_body"),
+  ]);
+  const results = { valid, unusual_body, forged_signature, stale_timestamp, cut_body };
+  return repeated ? { ...results, repeated } : results;
+}
+
+/** Sends a delivery again after it was accepted: a receiver that failed has not stored it, so a repeat shows nothing. */
+async function sendTwice(
+  first: () => Promise<ProbeResult>,
+  again: () => Promise<ProbeResult>,
+): Promise<[ProbeResult, ProbeResult?]> {
+  const result = await first();
+  return result.error_code === undefined ? [result, await again()] : [result];
+}
+
+async function sendProbe(url: string, { headers, body }: ProbeRequest): Promise<ProbeResult> {
+  const outcome = withoutSent(await receivers.post(url, headers, body), url, headers, []);
+  const { durationMs, statusCode, errorCode, detail } = outcome;
+  return { duration_ms: durationMs, status_code: statusCode, error_code: errorCode, detail };
+}

@@ -1,0 +1,101 @@
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import type { MeteredReads } from "../../foundation/budgets/metered-reads-store.ts";
+import { batchGet, dynamo, isConditionFailed, storedItem } from "../../foundation/platform/aws.ts";
+import { readItem } from "../../foundation/platform/dynamo.ts";
+import { tableName } from "../../foundation/platform/env.ts";
+import { ApiError } from "../../foundation/platform/errors.ts";
+import { onlyIf, selecting, when } from "../../foundation/platform/expression.ts";
+import type { Webhook } from "../../webhooks/webhook/webhook.ts";
+import { type SigningSecrets, signingSecrets } from "../../webhooks/webhook/webhook-secret-store.ts";
+import type { Delivery } from "./delivery.ts";
+
+/** Returns a delivery, or undefined when the webhook has no delivery with this id. Strongly consistent. */
+export const find = (webhook_id: string, id: string): Promise<Delivery | undefined> =>
+  readItem({ TableName: tableName("deliveries"), Key: { webhook_id, id } });
+
+interface Receiver {
+  webhook: Webhook;
+  secrets: SigningSecrets;
+}
+
+/**
+ * Reads what a sender needs before a request: a row of the table of deliveries, its webhook and the secrets. URL and secret may
+ * have changed while the row waited. One request takes two thirds of the time and half of the CPU of three. Strongly consistent.
+ * @returns what is deleted is absent
+ * @throws Error when the webhook exists without its secret: a lost secret must not cancel its deliveries
+ */
+export async function readForRequest<Row = Delivery>(
+  row: { webhook_id: string; id: string },
+  { project_id, webhook_id }: { project_id: string; webhook_id: string },
+  isAgain = false,
+): Promise<{ row: Row | undefined } & (Receiver | Partial<Record<keyof Receiver, undefined>>)> {
+  const [deliveries, webhooks, secrets] = [tableName("deliveries"), tableName("webhooks"), tableName("webhookSecrets")];
+  const found = await batchGet({
+    [deliveries]: [row],
+    [webhooks]: [{ project_id, id: webhook_id }],
+    [secrets]: [{ webhook_id }],
+  });
+  const stored = found[deliveries]?.[0] as unknown as Row | undefined;
+  const webhook = found[webhooks]?.[0] as unknown as Webhook | undefined;
+  if (!webhook) return { row: stored };
+  const secretRow = found[secrets]?.[0];
+  if (secretRow) return { row: stored, webhook, secrets: signingSecrets(secretRow) };
+  // Webhook and secret are deleted in one transaction, but a batch read may return the webhook without its secret.
+  if (isAgain) throw new Error(`The webhook ${webhook_id} has no secret.`);
+  return readForRequest(row, { project_id, webhook_id }, true);
+}
+
+/**
+ * Returns a delivery. Strongly consistent.
+ * @throws ApiError `not_found` when the webhook has no delivery with this id
+ */
+export async function get(webhookId: string, id: string): Promise<Delivery> {
+  return existing(await find(webhookId, id));
+}
+
+/**
+ * Returns a delivery as `get` does, and counts the units: 69 for the largest row.
+ * @throws ApiError `not_found` when the webhook has no delivery with this id
+ */
+export async function getMetered(reads: MeteredReads, webhookId: string, id: string): Promise<Delivery> {
+  const { Items: [item] = [] } = await reads.query({
+    TableName: tableName("deliveries"),
+    ConsistentRead: true,
+    ...selecting(when`webhook_id = ${webhookId} AND id = ${id}`),
+    Limit: 1,
+  });
+  return existing(item as Delivery | undefined);
+}
+
+function existing(delivery: Delivery | undefined): Delivery {
+  if (!delivery) throw new ApiError("not_found", "No delivery with this id exists.");
+  return delivery;
+}
+
+/**
+ * Writes the row of a delivery if it is as read. To be called by `change` (change-delivery.ts) only.
+ * @param delivery the row, with a version of its own
+ * @param readVersion the version that was read; undefined = no row existed
+ * @returns whether the row was written, or the row that exists instead
+ */
+export async function put(
+  delivery: Delivery,
+  readVersion: string | undefined,
+): Promise<{ isWritten: true } | { isWritten: false; stored: Delivery | undefined }> {
+  try {
+    await dynamo().send(
+      new PutCommand({
+        TableName: tableName("deliveries"),
+        Item: delivery,
+        ...onlyIf(readVersion === undefined ? when`attribute_not_exists(id)` : when`version = ${readVersion}`),
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+      }),
+    );
+    return { isWritten: true };
+  } catch (error) {
+    if (!isConditionFailed(error)) throw error;
+    const stored = storedItem(error) as Delivery | undefined;
+    // Equal when the SDK has repeated a write that took effect.
+    return stored?.version === delivery.version ? { isWritten: true } : { isWritten: false, stored };
+  }
+}

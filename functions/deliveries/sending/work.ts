@@ -1,0 +1,357 @@
+import { log } from "../../foundation/platform/log.ts";
+import { randomId } from "../../foundation/platform/random-id.ts";
+import { addSeconds, laterOf } from "../../foundation/platform/time.ts";
+import { checkCircuit } from "../../webhooks/webhook/circuit-breaker.ts";
+import * as receiverState from "../../webhooks/webhook/receiver-state-store.ts";
+import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
+import { endVisit, lease, type WakeUp } from "../../webhooks/webhook/wake-up-store.ts";
+import type { Webhook } from "../../webhooks/webhook/webhook.ts";
+import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
+import { callWorker, type LineVisit, type WorkCall } from "../../webhooks/webhook/worker-call.ts";
+import { lookAt } from "../line/backlog.ts";
+import { type Place, placePages, removePlace } from "../line/backlog-store.ts";
+import { change } from "../line/change-delivery.ts";
+import { type Delivery, isOnRequest } from "../line/delivery.ts";
+import { readForRequest } from "../line/delivery-store.ts";
+import { cancelled, held, reopened } from "../line/delivery-transitions.ts";
+import { isHeldBy } from "../log/waiting.ts";
+import { makeAttempt } from "./attempt.ts";
+import { asFailing } from "./record.ts";
+import { hasTimeToAttempt } from "./time-left.ts";
+
+/*
+ * The worker of a webhook: visits its line and sends what is due, what users wait for first, then the oldest. One worker
+ * per webhook at a time, because it leases the wake-up until its process has ended for certain. So no receiver, and no
+ * number of deliveries, occupies more than one sender per webhook.
+ */
+
+/** Requests in flight at once, of one line and of all lines in this process, which share them. */
+export const AT_ONCE = 50;
+/** Of each line in any case. */
+const MIN_AT_ONCE = 5;
+/** Places read at once. */
+const PAGE_SIZE = 100;
+/** Places read at once to catch up, in the order of their events. */
+const CATCH_UP_SIZE = 1_000;
+/** Places read at once to plan the next look: as many as one read unit has. */
+const LOOK_SIZE = 15;
+/** How long the lease lasts after the process has ended: longer than two clocks differ. */
+const LEASE_MARGIN_MS = 5_000;
+/** The longest time that a process lives; it applies where no limit is known. */
+const MAX_LIFE_MS = 60_000;
+/** A place without a row is kept for this long: its row may be about to be written. */
+const LEFTOVER_SECONDS = 120;
+/**
+ * When a line is looked at again: for a row that may be about to be written, after failures in a row, after an error. By then
+ * an outcome is recorded whose first record failed.
+ */
+const UNWRITTEN_PAUSE_SECONDS = 5;
+const FAILING_PAUSE_SECONDS = 10;
+const ERROR_PAUSE_SECONDS = 60;
+/** Tries to plan the next look while rows keep entering, and when the line is looked at again after the last one. */
+const MAX_PLANS = 3;
+const BUSY_PAUSE_SECONDS = 1;
+/** After this many failures in a row the receiver seems to be down. Its circuit opens soon. */
+const MAX_FAILURES = 3;
+
+type WebhookKey = Pick<Webhook, "project_id" | "id">;
+
+/** Lines that this process works on. A batch of ten calls shares its memory and processor. */
+let lines = 0;
+
+/** One visit to the line of a webhook. */
+class Visit implements LineVisit {
+  readonly key: WebhookKey;
+  readonly remainingMs: () => number;
+  readonly leaseId: string;
+  /** As it was leased, or is stored by now. */
+  wakeUp: WakeUp;
+  /** As it was read last, with what the visit has changed; null = it is deleted, undefined = nothing was served. */
+  webhook: Webhook | null | undefined;
+  /** All that waits is due at once: a `catch_up_at` up to this one is served. Undefined = each delivery at its own time. */
+  catchUpAt: string | undefined;
+  /** Deliveries of which an attempt was made, or is not due. */
+  readonly done = new Set<string>();
+  /** Places that are or were served. */
+  readonly seen = new Set<string>();
+  /** By delivery: what is done for its place. */
+  readonly inFlight = new Map<string, Promise<void>>();
+  /** Resolves when the receiver may get several requests at once. */
+  readonly severalAtOnce = Promise.withResolvers<void>();
+  /** In a row. */
+  failures = 0;
+  /** The outcome of a request waits in a queue to be recorded. No other worker may send that delivery until then. */
+  isUnrecorded = false;
+  isStopped = false;
+  /** What the visit has seen is not looked at before, nor, if it has stopped, what no user waits for. */
+  notBefore = new Date(0);
+
+  constructor(key: WebhookKey, remainingMs: () => number, leaseId: string, wakeUp: WakeUp) {
+    this.key = key;
+    this.remainingMs = remainingMs;
+    this.leaseId = leaseId;
+    this.wakeUp = wakeUp;
+    this.beginCatchUp();
+  }
+
+  catchUp(at: Date): void {
+    this.wakeUp = { ...this.wakeUp, catch_up_at: at.toISOString() };
+    this.beginCatchUp();
+  }
+
+  /** Makes all that waits due, if that is planned by now, and was not done. */
+  beginCatchUp(): void {
+    const { catch_up_at = "", caught_up_at = "" } = this.wakeUp;
+    if (catch_up_at !== caught_up_at && catch_up_at <= new Date().toISOString()) this.catchUpAt = catch_up_at;
+  }
+
+  get isOver(): boolean {
+    return this.isStopped || this.isUnrecorded || !hasTimeToAttempt(this.remainingMs);
+  }
+
+  /** Leaves a place that is not due to a later visit. */
+  leave({ entry, delivery_id }: Place): void {
+    this.seen.delete(entry);
+    this.done.add(delivery_id);
+  }
+
+  stop(notBefore: Date): void {
+    this.isStopped = true;
+    this.postpone(notBefore);
+  }
+
+  postpone(notBefore: Date): void {
+    this.notBefore = laterOf(this.notBefore, notBefore);
+  }
+}
+
+const fromNow = (seconds: number): Date => new Date(addSeconds(new Date(), seconds));
+
+/**
+ * Sends what is due in the line of a webhook, until nothing is left, the receiver seems to be down, or the time is up.
+ * Does nothing when the line is not due, or another worker has it.
+ * @param remainingMs returns the time until Lambda stops the function
+ */
+export async function work({ project_id, webhook_id }: WorkCall, remainingMs: () => number): Promise<void> {
+  log.tag({ project_id, webhook_id });
+  const [key, leaseId] = [{ project_id, id: webhook_id }, randomId()];
+  const now = new Date();
+  const until = new Date(now.getTime() + Math.min(MAX_LIFE_MS, remainingMs()) + LEASE_MARGIN_MS);
+  const wakeUp = await lease(key, leaseId, now, until);
+  if (!wakeUp) return;
+  const next = await serveAndPlan(new Visit(key, remainingMs, leaseId, wakeUp));
+  if (next) await callWorker(key, next);
+}
+
+/** @returns when the line is looked at next; undefined = nothing waits */
+async function serveAndPlan(visit: Visit): Promise<Date | undefined> {
+  try {
+    await serveLine(visit);
+    if (!visit.isUnrecorded) return await planNextLook(visit);
+  } catch (error) {
+    log.error("line not served", error, {}, { messagesFailed: 1 });
+  }
+  const pause = fromNow(ERROR_PAUSE_SECONDS);
+  await endVisit(visit.key, visit.leaseId, pause, { keptUntil: pause });
+  return pause;
+}
+
+async function serveLine(visit: Visit): Promise<void> {
+  lines += 1;
+  try {
+    const first = await readNext(visit);
+    const served = () => servePages(visit, first);
+    await (first.places.length > 1 ? log.batchMetrics(served) : served());
+  } finally {
+    lines -= 1;
+  }
+}
+
+interface NextPlaces {
+  places: Place[];
+  /** Others may follow. */
+  hasMore: boolean;
+  /** `catchUpAt` of the visit when they were read. */
+  catchUpAt: string | undefined;
+}
+
+/**
+ * Reads the next places that were not served in this visit. When none is due and the circuit may be open, that is the oldest
+ * of the first that are due later: it is the probe.
+ */
+async function readNext(visit: Visit): Promise<NextPlaces> {
+  const { key, seen, catchUpAt } = visit;
+  const none = { places: [], hasMore: false, catchUpAt };
+  if (visit.isOver) return none;
+  if (catchUpAt !== undefined) {
+    const places = await readEarly(visit, CATCH_UP_SIZE);
+    return { places, hasMore: places.length >= CATCH_UP_SIZE, catchUpAt };
+  }
+  for await (const page of placePages(key.id, PAGE_SIZE, new Date())) {
+    const places = page.filter(({ entry }) => !seen.has(entry));
+    if (places.length > 0) return { places, hasMore: page.length === PAGE_SIZE, catchUpAt };
+  }
+  return isClosedTo(visit.webhook) ? none : { ...none, places: (await readEarly(visit, PAGE_SIZE)).slice(0, 1) };
+}
+
+/** Returns whether no probe is sent. Of a webhook that is not known yet, one may be. */
+const isClosedTo = (webhook: Webhook | null | undefined): boolean =>
+  webhook === null ||
+  (webhook !== undefined && (holdsDeliveries(webhook) || checkCircuit(webhook, new Date()).kind === "closed"));
+
+/** Reads places whatever their time, what users wait for first, then in the order of the events. */
+async function readEarly({ key, seen, done }: Visit, max: number): Promise<Place[]> {
+  const places: Place[] = [];
+  // A delivery whose attempt has just failed is sent again at its own time.
+  const isNext = ({ entry, is_asked, delivery_id }: Place) => !seen.has(entry) && (is_asked || !done.has(delivery_id));
+  for await (const page of placePages(key.id, PAGE_SIZE)) {
+    places.push(...page.filter(isNext));
+    if (places.length >= max) break;
+  }
+  const isBefore = (a: Place, b: Place) =>
+    Number(b.is_asked) - Number(a.is_asked) || (a.delivery_id < b.delivery_id ? -1 : 1);
+  return places.toSorted(isBefore);
+}
+
+/**
+ * Serves the places that were read and what follows, several at once. A receiver that fails gets one request at a time until
+ * it accepts one, besides what users wait for: fifty that fail together, such as those for a name that does not resolve, would
+ * all be recorded together, and hold up what else this process does.
+ */
+async function servePages(visit: Visit, first: Awaited<ReturnType<typeof readNext>>): Promise<void> {
+  const { inFlight } = visit;
+  const allServed = () => Promise.all(inFlight.values());
+  try {
+    for (let page = first; page.places.length > 0; page = await readNext(visit)) {
+      for (const place of page.places) {
+        if (!place.is_asked) await Promise.race([visit.severalAtOnce.promise, allServed()]);
+        while (inFlight.size >= Math.max(MIN_AT_ONCE, AT_ONCE / lines)) await Promise.race(inFlight.values());
+        if (visit.isOver) return;
+        // What waits became due: it is read again, in the order of the events.
+        if (page.catchUpAt !== visit.catchUpAt) break;
+        visit.seen.add(place.entry);
+        // It was requested again during its attempt: the next visit sends it.
+        if (inFlight.has(place.delivery_id)) continue;
+        const served = serveOrPostpone(visit, place).finally(() => inFlight.delete(place.delivery_id));
+        inFlight.set(place.delivery_id, served);
+      }
+      if (!page.hasMore && page.catchUpAt === visit.catchUpAt) await allServed();
+    }
+  } finally {
+    await allServed();
+  }
+}
+
+/** Does not throw: one row that fails does not hold up the others. */
+async function serveOrPostpone(visit: Visit, place: Place): Promise<void> {
+  try {
+    await log.scope({}, () => serve(visit, place));
+  } catch (error) {
+    visit.postpone(fromNow(ERROR_PAUSE_SECONDS));
+    log.error("delivery not sent", error, { delivery_id: place.delivery_id }, { messagesFailed: 1 });
+  }
+}
+
+/**
+ * Ends the visit: plans the next look, or removes the wake-up, unless rows keep entering.
+ * @returns when the line is looked at next; undefined = nothing waits
+ */
+async function planNextLook(visit: Visit): Promise<Date | undefined> {
+  // The next visit goes on if this one had no time for all.
+  const caughtUpAt = visit.isStopped || !visit.isOver ? visit.catchUpAt : undefined;
+  for (let plans = 0; plans < MAX_PLANS; plans++) {
+    const { wakes, catch_up_at, caught_up_at } = visit.wakeUp;
+    const isCaughtUp = catch_up_at === (caughtUpAt ?? caught_up_at);
+    const next = await nextLook(visit, isCaughtUp || catch_up_at === undefined ? undefined : new Date(catch_up_at));
+    const wakeUp = await endVisit(visit.key, visit.leaseId, next, { wakes, caughtUpAt });
+    if (wakeUp === undefined) return next;
+    visit.wakeUp = wakeUp;
+  }
+  const soon = fromNow(BUSY_PAUSE_SECONDS);
+  await endVisit(visit.key, visit.leaseId, soon);
+  return soon;
+}
+
+/**
+ * Returns when the line is to be looked at next; undefined = nothing waits. Reads it after all writes of the visit.
+ * @param catchUpAt when all that waits is due; undefined = each delivery at its own time
+ */
+async function nextLook(visit: Visit, catchUpAt: Date | undefined): Promise<Date | undefined> {
+  const { key, seen, isStopped, notBefore } = visit;
+  const now = new Date();
+  let next: Date | undefined;
+  for await (const page of placePages(key.id, LOOK_SIZE)) {
+    for (const place of page) {
+      next ??= catchUpAt && laterOf(now, catchUpAt);
+      if (visit.webhook === undefined) visit.webhook = (await webhooks.find(key.project_id, key.id)) ?? null;
+      const isNew = !seen.has(place.entry) && (place.is_asked || !isStopped);
+      const look = laterOf(now, lookAt(visit.webhook ?? {}, place, now), ...(isNew ? [] : [notBefore]));
+      if (!next || look < next) next = look;
+      // What follows is looked at later, or at the same time.
+      if (isNew || (isStopped && !place.is_asked)) return next;
+    }
+  }
+  return next;
+}
+
+/** Does what a place asks for: sends its delivery, or ends its wait. */
+async function serve(visit: Visit, place: Place): Promise<void> {
+  const keys = { project_id: visit.key.project_id, webhook_id: visit.key.id };
+  log.tag({ ...keys, delivery_id: place.delivery_id });
+  const { row, webhook, secrets } = await readForRequest({ webhook_id: keys.webhook_id, id: place.delivery_id }, keys);
+  visit.webhook = webhook ?? null;
+  if (webhook?.failing_since === undefined || holdsDeliveries(webhook)) visit.severalAtOnce.resolve();
+  if (row?.place !== place.entry) return endLeftover(visit, place);
+  if (!webhook) {
+    await change(row, cancelled);
+    return log.info("delivery cancelled, its webhook is deleted", { delivery_id: row.id });
+  }
+  if (isHeldBy(webhook, row) || row.status === "held") return holdWaiting(visit, row, place);
+  const isAsked = isOnRequest(row);
+  const now = new Date();
+  const circuit = checkCircuit(webhook, now);
+  const isProbe = circuit.kind === "open" && !isAsked;
+  const isDue = isAsked || isProbe || new Date(place.due) <= now;
+  // A message may carry the first attempt.
+  if (!isDue && (visit.catchUpAt === undefined || row.attempt_count === 0)) return visit.leave(place);
+  if (isProbe) {
+    // While the circuit is open, only one row is sent, when the next probe is due. After a success the others follow.
+    const mayProbe = circuit.probeAt <= now || visit.catchUpAt !== undefined;
+    const isClaimed = mayProbe && (await receiverState.claimProbe(webhook, circuit.nextProbeAt, row.id));
+    if (!isClaimed) return visit.stop(circuit.probeAt);
+    visit.webhook = { ...webhook, probe_at: circuit.nextProbeAt };
+  }
+  visit.done.add(row.id);
+  const result = await makeAttempt(row, webhook, secrets, visit);
+  if (result === "unrecorded") visit.isUnrecorded = true;
+  else if (result === "accepted") {
+    visit.failures = 0;
+    visit.severalAtOnce.resolve();
+    const { failing_since, probe_at, ...healthy } = webhook;
+    visit.webhook = healthy;
+  } else if (isProbe) visit.stop(new Date(circuit.nextProbeAt));
+  else {
+    visit.webhook = asFailing(webhook, row, { at: now.toISOString() });
+    if (isAsked) return;
+    visit.failures += 1;
+    if (visit.failures >= MAX_FAILURES) visit.stop(fromNow(FAILING_PAUSE_SECONDS));
+  }
+}
+
+/** Removes a place that no row names, unless its row may be about to be written. */
+async function endLeftover(visit: Visit, { line, entry, written_at }: Place): Promise<void> {
+  if (written_at < addSeconds(new Date(), -LEFTOVER_SECONDS)) await removePlace(line, entry);
+  else visit.postpone(fromNow(UNWRITTEN_PAUSE_SECONDS));
+}
+
+/**
+ * Holds a row that waits. Reads the webhook again, and lets the row wait if it holds no deliveries any more: a recovery may
+ * have run before the row was held. The place stays until then, so that the next visit finishes what a crash interrupts.
+ */
+async function holdWaiting({ key }: Visit, row: Delivery, place: Place): Promise<void> {
+  const next = row.status === "held" ? row : (await change(row, held(place.entry))).row;
+  if (next?.place !== place.entry) return;
+  const webhook = await webhooks.find(key.project_id, key.id);
+  if (!webhook || isHeldBy(webhook, next)) await removePlace(place.line, place.entry);
+  else await change(next, reopened(place.entry, place));
+}

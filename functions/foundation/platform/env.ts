@@ -1,0 +1,152 @@
+import { type QueueKey, queues } from "../manifest/queues.ts";
+import { type TableKey, tables } from "../manifest/tables.ts";
+import { type TopicKey, topics } from "../manifest/topics.ts";
+import { SettingError } from "./errors.ts";
+
+/*
+ * The only module that reads environment variables. A variable is read when its value is needed, not at import time.
+ */
+
+/** @param reason why it is needed, after the message */
+function required(name: string, reason = ""): string {
+  const value = optional(name);
+  if (value === undefined) throw new SettingError(`${name} is not set${reason}`);
+  return value;
+}
+
+let unchanging: NodeJS.ProcessEnv | undefined;
+
+/**
+ * Returns the environment. That of a Lambda never changes, so it is copied: nine reads of `process.env`, as for a JWT, take an
+ * eighth of the authorizer's time.
+ * https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+ */
+function environment(): NodeJS.ProcessEnv {
+  if (unchanging === undefined && process.env.AWS_LAMBDA_FUNCTION_NAME) unchanging = { ...process.env };
+  return unchanging ?? process.env;
+}
+
+function optional(name: string): string | undefined {
+  return environment()[name] || undefined;
+}
+
+/** @throws SettingError when the text is not a comma-separated list of whole seconds */
+function secondsList(name: string, text: string): number[] {
+  return text.split(",").map((part) => wholeSeconds(name, part));
+}
+
+function wholeSeconds(name: string, text: string): number {
+  if (!/^\s*\d{1,9}\s*$/.test(text)) {
+    throw new SettingError(`${name} accepts whole seconds, 0 or more, not "${text}"`);
+  }
+  return Number(text);
+}
+
+function seconds(name: string, fallback: number): number {
+  const text = optional(name);
+  return text === undefined ? fallback : wholeSeconds(name, text);
+}
+
+/** @throws SettingError when the text is neither true nor false */
+function optionalFlag(name: string): boolean | undefined {
+  const text = optional(name);
+  if (text === undefined) return undefined;
+  if (text !== "true" && text !== "false") throw new SettingError(`${name} must be true or false, not "${text}"`);
+  return text === "true";
+}
+
+const flag = (name: string): boolean => optionalFlag(name) ?? false;
+
+export const tableName = (table: TableKey): string => required(tables[table].env);
+export const queueUrl = (queue: QueueKey): string => required(queues[queue].env);
+export const topicArn = (topic: TopicKey): string => required(topics[topic].env);
+export const deadLetterUrl = (queue: QueueKey): string => required(queues[queue].deadLetterEnv);
+
+const DEFAULT_LAST_USED_RESOLUTION_SECONDS = 60;
+/** Longer than a carried delivery takes from fan-out to the record of its attempt, with slow calls to AWS. */
+const DEFAULT_DUPLICATE_SECONDS = 75;
+/** A delivery row stores all attempts, and a DynamoDB item has at most 400 KB. */
+const MAX_RETRIES = 20;
+const DEFAULT_JWT_MAX_LIFETIME_SECONDS = 3600;
+const DEFAULT_JWT_CLOCK_SKEW_SECONDS = 60;
+const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 24 * 3600;
+
+export const settings = {
+  /** Name of the stage: the dimension that separates the metrics of stages. */
+  stage: () => optional("STAGE") ?? "local",
+  /** Whether this is a local run or a test. Every function on AWS has the name of its stage. */
+  isLocal: () => optional("STAGE") === undefined,
+  /** Version of the running function. */
+  functionVersion: () => optional("AWS_LAMBDA_FUNCTION_VERSION") ?? "local",
+  /** Minimum time between two writes of `last_used_at` of a key. */
+  lastUsedResolutionSeconds: () => seconds("LAST_USED_RESOLUTION_SECONDS", DEFAULT_LAST_USED_RESOLUTION_SECONDS),
+  /** Delays between the attempts of a delivery, in seconds; undefined = the default schedule. */
+  retrySchedule(): number[] | undefined {
+    const text = optional("RETRY_SCHEDULE");
+    const schedule = text === undefined ? undefined : secondsList("RETRY_SCHEDULE", text);
+    if (schedule && schedule.length > MAX_RETRIES) {
+      throw new SettingError(`RETRY_SCHEDULE must have at most ${MAX_RETRIES} delays, not ${schedule.length}`);
+    }
+    return schedule;
+  },
+  /** How long the row of a delivery waits whose event was received before: the message that carries it usually ends it. */
+  duplicateSeconds: () => seconds("DUPLICATE_SECONDS", DEFAULT_DUPLICATE_SECONDS),
+  /** Time without a success after which a failing webhook is disabled. */
+  disableAfterSeconds: () => seconds("DISABLE_AFTER_SECONDS", DEFAULT_DISABLE_AFTER_SECONDS),
+  /** Private address ranges that webhooks may reach. For local use only. */
+  webhookAllowCidrs(): string[] {
+    return (optional("WEBHOOK_ALLOW_CIDRS") ?? "").split(",").flatMap((part) => part.trim() || []);
+  },
+  /**
+   * DNS servers that resolve the host names of receivers, as `192.0.2.1:53`; empty for those of the operating system.
+   */
+  dnsServers: () => (optional("DNS_SERVERS") ?? "").split(",").flatMap((part) => part.trim() || []),
+  /** Origins of the web pages that may call the API (CORS); empty = none. */
+  corsOrigins: () => (optional("CORS_ORIGINS") ?? "").split(",").flatMap((part) => part.trim() || []),
+  jwtSecret: () => optional("JWT_SECRET"),
+  jwtSecretArn: () => optional("JWT_SECRET_ARN"),
+  jwtIssuer: () => optional("JWT_ISSUER"),
+  jwtAudience: () => optional("JWT_AUDIENCE"),
+  /** Maximum time between issue and expiry of a JWT. */
+  jwtMaxLifetimeSeconds: () => seconds("JWT_MAX_LIFETIME_SECONDS", DEFAULT_JWT_MAX_LIFETIME_SECONDS),
+  /** Accepted difference between the clocks of the identity provider and of this service. */
+  jwtClockSkewSeconds: () => seconds("JWT_CLOCK_SKEW_SECONDS", DEFAULT_JWT_CLOCK_SKEW_SECONDS),
+  /** Whether a JWT without the claim `iat` is rejected. */
+  jwtRequiresIssuedAt: () => flag("JWT_REQUIRES_ISSUED_AT"),
+  /** Whether the stage keeps its data. */
+  keepsData: () => flag("KEEPS_DATA"),
+  /** The claims that a sign-in token must have, as JSON (identity/authentication/verify-jwt.ts); undefined = none. */
+  jwtRequiredClaims: () => optional("JWT_REQUIRED_CLAIMS"),
+  /**
+   * The issuer whose public keys verify tokens; undefined = not configured. `sharesUsers`: whether its subjects are the
+   * same users as those of HS256 tokens.
+   * @throws SettingError when the address of the keys is not an https URL, or the audience is not set
+   */
+  jwks(): { issuer: string; uri: string; audience: string; sharesUsers: boolean | undefined } | undefined {
+    const issuer = optional("JWKS_ISSUER");
+    if (issuer === undefined) return undefined;
+    const uri = optional("JWKS_URI") ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
+    if (!/^https:\/\//.test(uri) || !URL.canParse(uri)) {
+      throw new SettingError(`JWKS_URI (by default derived from JWKS_ISSUER) must be an https URL, not "${uri}"`);
+    }
+    const audience = optional("JWKS_AUDIENCE");
+    if (audience === undefined) {
+      throw new SettingError(
+        "JWKS_AUDIENCE is not set. Set it to the audience (aud) of the tokens for this API: without it, tokens that the issuer signs for any other application would be accepted.",
+      );
+    }
+    return { issuer, uri, audience, sharesUsers: optionalFlag("JWKS_SHARES_USERS") };
+  },
+  /** The signature header of an earlier service, as JSON (webhooks/receiver/legacy-signature-header.ts); undefined = none. */
+  legacySignatureHeader: () => optional("LEGACY_SIGNATURE_HEADER"),
+  /** The permissions that the platform adds, as JSON (foundation/access/platform-permissions.ts); undefined = none. */
+  permissions: () => optional("PERMISSIONS"),
+  /** The kinds of keys of an earlier service, as JSON (identity/api-keys/imported-keys.ts); undefined = none. */
+  importedKeys: () => optional("IMPORTED_KEYS"),
+  /** The pepper of keys that an earlier service hashed with HMAC-SHA256, and the secret in Secrets Manager that holds it on AWS. */
+  importedKeysPepper: () =>
+    required("IMPORTED_KEYS_PEPPER", ". IMPORTED_KEYS has keys with the hash hmac-sha256, which need it"),
+  importedKeysPepperArn: () => optional("IMPORTED_KEYS_PEPPER_ARN"),
+  /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
+  oidcIssuers: () => optional("OIDC_ISSUERS"),
+};

@@ -1,0 +1,15 @@
+import { projectsWith } from "../../foundation/access/membership-store.ts";
+import { invalidField } from "../../foundation/schema/input.ts";
+
+/**
+ * Checks that a user is a member of the projects that a new key is limited to, so that a typo fails here and
+ * not later in a CI job.
+ * @param projectIds undefined = the key is not limited to projects, and nothing is read
+ * @throws ApiError `validation_error` for the first project that is not one of the user
+ */
+export async function requireMembership(userId: string, projectIds: string[] | undefined): Promise<void> {
+  if (projectIds === undefined) return;
+  const memberships = new Set((await projectsWith(userId, projectIds)).map(({ id }) => id));
+  const unknown = projectIds.findIndex((id) => !memberships.has(id));
+  if (unknown !== -1) throw invalidField(`project_ids.${unknown}`, "is not a project of the user");
+}

@@ -1,0 +1,16 @@
+import { isScoped } from "../../foundation/access/identity.ts";
+import { defineEndpoint, ok } from "../../foundation/http/define-endpoint.ts";
+import { endpoints } from "../../foundation/manifest/endpoints.ts";
+import { toListItem } from "./api-key.ts";
+import { renameInput } from "./api-key-input.ts";
+import * as apiKeys from "./api-key-store.ts";
+
+/** Renames an API key of the caller. A scoped key renames only itself. */
+export const handler = defineEndpoint(endpoints.updateApiKey, {
+  input: renameInput,
+  async run({ params, input, identity, actor }) {
+    const isVisible = !isScoped(identity) || params.id === identity.keyId;
+    if (!isVisible) throw apiKeys.notFound();
+    return ok(toListItem(await apiKeys.rename(identity.userId, params.id, input.name, actor)));
+  },
+});

@@ -1,0 +1,81 @@
+import type { APIGatewayAuthorizerResult, APIGatewayRequestAuthorizerEvent } from "aws-lambda";
+import { type Identity, toContext } from "../../foundation/access/identity.ts";
+import { settings } from "../../foundation/platform/env.ts";
+import { ApiError } from "../../foundation/platform/errors.ts";
+import { log } from "../../foundation/platform/log.ts";
+import { canonicalUuid } from "../../foundation/platform/uuid.ts";
+import { useOf } from "../api-keys/api-key.ts";
+import { headerValues, readCredential } from "./credential.ts";
+import { identify } from "./identify.ts";
+
+/**
+ * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
+ * invalid credential it returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to
+ * a 401. It throws only for an internal error, such as an outage, which API Gateway converts to a 503: alarms count what it
+ * throws. While the keys of an issuer cannot be fetched and none are cached, a token of it is such an error. With a key that is not
+ * cached it may also be the invention of a stranger, so that is no error of this function: it returns null. For a result without a
+ * policy, API Gateway sends the response AUTHORIZER_CONFIGURATION_ERROR, a 503 with Retry-After.
+ */
+export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult | null> {
+  return log.scope({ request_id: event.requestContext.requestId }, () => authorize(event));
+}
+
+async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult | null> {
+  try {
+    return allow(event, await identifyCaller(event, new Date()));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return deny(event, error);
+    if (error instanceof ApiError && error.code === "service_unavailable") {
+      log.warn("credential not decided", { reason: error.code, detail: error.message });
+      return null;
+    }
+    log.error("credential could not be checked", error);
+    throw error;
+  }
+}
+
+/** https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-lambda-authorizer-input.html */
+async function identifyCaller(event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
+  const credential = readCredential(event.multiValueHeaders ?? {});
+  if (credential === undefined) {
+    throw new ApiError("unauthorized", "Send a JWT or an API key in one header 'Authorization: Bearer <token>'.");
+  }
+  return identify(credential, canonicalUuid(event.pathParameters?.project_id), () => lastUse(event, now), now);
+}
+
+function lastUse({ requestContext, multiValueHeaders }: APIGatewayRequestAuthorizerEvent, now: Date) {
+  const [userAgent] = headerValues(multiValueHeaders ?? {}, "user-agent");
+  return useOf(now, requestContext.identity?.sourceIp, userAgent);
+}
+
+const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
+  policy("Allow", identity.userId, event.methodArn, toContext(identity));
+
+/** Logs the reason of the rejection. Accepted callers are in the access log of API Gateway. */
+function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {
+  const version = settings.functionVersion();
+  const detail = code === "invalid_token" ? message : undefined;
+  log.info("credential rejected", { reason: code, detail, version }, { rejectedCredentials: 1 });
+  return policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
+}
+
+/**
+ * Returns a policy for the whole stage. Each endpoint checks whether the caller may use it (`requireAccess`).
+ * @param methodArn `arn:…:<api>/<stage>/<method>/<path>`
+ */
+function policy(
+  effect: "Allow" | "Deny",
+  principalId: string,
+  methodArn: string,
+  context: Record<string, string>,
+): APIGatewayAuthorizerResult {
+  const [api, stage] = methodArn.split("/");
+  return {
+    principalId,
+    policyDocument: {
+      Version: "2012-10-17",
+      Statement: [{ Action: "execute-api:Invoke", Effect: effect, Resource: `${api}/${stage}/*` }],
+    },
+    context,
+  };
+}

@@ -1,0 +1,144 @@
+import * as z from "zod/mini";
+import { reservedUserIds } from "../../foundation/access/identity.ts";
+import type { RequiredClaims } from "../../foundation/manifest/sign-in-rules.ts";
+import { ApiError } from "../../foundation/platform/errors.ts";
+import { userId } from "../../foundation/schema/input.ts";
+
+/*
+ * The rules for the claims of a JWT, the same for all issuers. All claims are optional in RFC 7519 and the libraries
+ * accept absent claims, so each claim that this service uses is checked here.
+ */
+
+const seconds = z.number().check(z.nonnegative());
+
+const times = { exp: seconds, iat: z.optional(seconds), nbf: z.optional(seconds) };
+const timeClaims = z.object(times);
+const signInClaims = z.object({ sub: userId, ...times });
+
+export interface ClaimRules {
+  /** Maximum time between issue (`iat`) and expiry (`exp`), so that a mistake of the provider does not make one valid for years. */
+  maxLifetimeSeconds: number;
+  /** Accepted difference between the clocks of the provider and of this service. It does not extend the expiry. */
+  clockSkewSeconds: number;
+  /** Whether a token without `iat` is rejected. Its age is unknown: it may have been valid for longer. */
+  requiresIssuedAt: boolean;
+  /** Claims that a sign-in token must have, each with its accepted value or values. */
+  requiredClaims?: RequiredValues;
+}
+
+type RequiredValues = [claim: string, accepted: RequiredClaims[string]][];
+
+/**
+ * Values of claims with which a token does not sign in, unless the stage requires the claim itself: those of anonymous visitors and
+ * of services, whose API keys would never expire, and of tokens for another purpose that are signed with the same key.
+ * Supabase: https://supabase.com/docs/guides/auth/jwt-fields. Firebase: https://firebase.google.com/docs/rules/rules-and-auth.
+ * Keycloak names the kind in `typ`, Cognito in `token_use`, libraries that sign refresh tokens with HS256 in `token_type` or `type`.
+ */
+const rejectedClaims: Record<string, string[]> = {
+  is_anonymous: ["true"],
+  role: ["anon", "service_role"],
+  "firebase.sign_in_provider": ["anonymous"],
+  typ: ["Refresh", "Offline", "Logout"],
+  token_use: ["refresh"],
+  token_type: ["refresh", "refresh_token"],
+  type: ["refresh"],
+};
+
+export const invalidToken = (message: string, options?: ErrorOptions) =>
+  new ApiError("invalid_token", message, options);
+export const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
+export const notValidYet = () => invalidToken("The JWT is not valid yet.");
+/** @param advice what the caller can do */
+export const tokenExpired = (advice = "Sign in again.") =>
+  new ApiError("token_expired", `The JWT has expired. ${advice}`);
+
+/**
+ * Returns the subject in the claims of a sign-in token with a valid signature.
+ * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
+ */
+export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
+  const { sub, ...times } = parseClaims(signInClaims, payload);
+  requireValues(Object(payload), rules.requiredClaims);
+  const isReserved = Object.values(reservedUserIds).some((prefix) => sub.startsWith(prefix));
+  if (isReserved) throw invalidClaim("sub");
+  requireValidTimes(times, now, rules);
+  return sub;
+}
+
+/**
+ * Checks the times in the claims of a token with a valid signature.
+ * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
+ */
+export function checkTimes(payload: unknown, now: Date, rules: ClaimRules): void {
+  const times = parseClaims(timeClaims, payload);
+  requireValues(Object(payload));
+  requireValidTimes(times, now, rules);
+}
+
+function parseClaims<Schema extends z.ZodMiniType>(schema: Schema, payload: unknown): z.output<Schema> {
+  const parsed = z.safeParse(schema, payload);
+  if (parsed.success) return parsed.data;
+  const claim = parsed.error.issues[0]?.path[0];
+  throw claim === undefined ? invalidToken("The JWT has no claims.") : invalidClaim(String(claim));
+}
+
+/**
+ * Rejects a token of another kind, and one without a required claim. Logout tokens and security events have the claim `events`:
+ * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken, RFC 8417 section 2.2.
+ */
+function requireValues(claims: object, required: RequiredValues = []): void {
+  const rejected = Object.entries(rejectedClaims).filter(([name]) => !required.some(([other]) => other === name));
+  const [claim] =
+    required.find(([name, accepted]) => !hasValue(claims, name, [accepted].flat().map(String))) ??
+    rejected.find(([name, values]) => hasValue(claims, name, values)) ??
+    Object.keys(claims).filter((name) => name === "events");
+  if (claim !== undefined) throw invalidToken(`The JWT does not sign in: see its claim ${claim}.`);
+}
+
+/**
+ * Returns whether a claim has one of the values, or is a list with one of them. A name with dots may be that of a claim in another
+ * one. Some providers send `true` as text.
+ */
+function hasValue(claims: object, name: string, values: string[]): boolean {
+  const own = (from: unknown, key: string): unknown =>
+    Object.hasOwn(Object(from), key) ? Object(from)[key] : undefined;
+  const claim = own(claims, name) ?? name.split(".").reduce(own, claims);
+  return [claim].flat().some((value) => /string|number|boolean/.test(typeof value) && values.includes(String(value)));
+}
+
+function requireValidTimes({ exp, iat, nbf }: z.output<typeof timeClaims>, now: Date, rules: ClaimRules): void {
+  const nowSeconds = now.getTime() / 1000;
+  const latestStart = nowSeconds + rules.clockSkewSeconds;
+  if (exp <= nowSeconds) throw tokenExpired();
+  if (iat === undefined && rules.requiresIssuedAt) throw invalidClaim("iat");
+  if (iat !== undefined && iat > latestStart) throw invalidToken("The JWT was issued in the future.");
+  if (nbf !== undefined && nbf > latestStart) throw notValidYet();
+  if (exp > (iat ?? nowSeconds) + rules.maxLifetimeSeconds + rules.clockSkewSeconds) {
+    throw invalidToken(`The lifetime of the JWT is too long. The maximum is ${rules.maxLifetimeSeconds} seconds.`);
+  }
+}
+
+/*
+ * Two providers may use the same `sub` for different people, so the ids of an issuer's users begin with the issuer. The
+ * other provider (HS256) cannot issue a token for such an id.
+ */
+const prefixOf = (issuer: string) => `${issuer}#`;
+
+/**
+ * Returns the user id of a subject of an issuer with public keys: `<issuer>#<sub>`.
+ * @throws ApiError `invalid_token` when the id is longer than a user id may be
+ */
+export function userIdOfIssuer(sub: string, issuer: string): string {
+  const { success, data } = z.safeParse(userId, prefixOf(issuer) + sub);
+  if (!success) throw invalidClaim("sub");
+  return data;
+}
+
+/**
+ * Returns the user id of a subject of the provider with the shared secret: the subject.
+ * @throws ApiError `invalid_token` when it has the form of a user id of the other issuer
+ */
+export function userIdOfProvider(sub: string, otherIssuer: string): string {
+  if (sub.startsWith(prefixOf(otherIssuer))) throw invalidClaim("sub");
+  return sub;
+}

@@ -1,0 +1,227 @@
+import * as z from "zod/mini";
+import { type WebhookEventName, webhookEventNames } from "../../foundation/events/webhook-event.ts";
+import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
+import { optionalInRow, rowList } from "../../foundation/schema/import-rows.ts";
+import { displayName, fields, orRequired, overlapSeconds, uuid } from "../../foundation/schema/input.ts";
+import type { Cidr } from "../receiver/receiver-address.ts";
+import { normalizedUrl, validateReceiverUrl } from "../receiver/receiver-url.ts";
+import type { EventFilter } from "./event-filter.ts";
+import { filterInput } from "./filter-input.ts";
+import type { FailedAttempt, Health } from "./health.ts";
+
+export interface Webhook {
+  id: string;
+  project_id: string;
+  url: string;
+  /** Chosen by a user; absent = it has none. */
+  name?: string;
+  events: WebhookEventName[];
+  /** Limits the deployment events; absent = it receives all that `events` lists. */
+  filter?: EventFilter;
+  created_at: string;
+  /** `shadow`: its deliveries are signed and logged, and not sent. Absent = live. */
+  mode?: "shadow";
+  /** Time of disabling; absent = enabled. */
+  disabled_at?: string;
+  disabled_reason?: DisabledReason;
+  /** Time at which the project was suspended; absent = it is not. Independent of `disabled_at`. */
+  suspended_at?: string;
+  /** Time of the first failure after the last success; absent = not failing. */
+  failing_since?: string;
+  /** When its owners were notified that it is failing; absent = they were not, or it is not failing. */
+  failing_notified_at?: string;
+  /** Due time of the latest notification that it is disabled, which may be to come; absent = there was none. */
+  disabled_notified_at?: string;
+  /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
+  probe_at?: string;
+  /** Id of the delivery that was the last probe; absent before the first one. */
+  probed_id?: string;
+  /** The failure that began `failing_since`; absent when it is not failing, or not known. */
+  last_error?: FailedAttempt;
+  /** Since when its deliveries use the queue of slow webhooks (functions/deliveries/sending/slow-mark.ts); absent = they do not. */
+  slow_since?: string;
+  /** The certification of the receiver at this URL that finished last; absent = there was none. */
+  last_certification?: LastCertification;
+  /** Id of the user who created it; absent = not known. */
+  created_by?: string;
+  /** Id of the user who changed it last; absent = unchanged, or not known. */
+  updated_by?: string;
+  /** Time of the last rotation of its secret; absent = never rotated. */
+  secret_rotated_at?: string;
+  /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
+  change_id?: string;
+}
+
+export interface LastCertification {
+  id: string;
+  finished_at: string;
+  /** Whether the receiver passed all checks. */
+  passed: boolean;
+}
+
+/** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user or the operator. */
+export type DisabledReason = "gone" | "failing" | "manual";
+
+/** Why a webhook sends nothing. `shadow`: it is enabled, and in shadow mode. */
+export type StopReason = DisabledReason | "shadow";
+
+export const MAX_WEBHOOKS_PER_PROJECT = 20;
+
+const eventList = z.pipe(
+  z
+    .array(
+      z.enum(webhookEventNames, orRequired(`must be one of ${webhookEventNames.join(", ")}`)),
+      orRequired("must be an array of event names"),
+    )
+    .check(z.minLength(1, "must name at least one event"), z.maxLength(100, "must not repeat events")),
+  // Duplicates are accepted and removed.
+  z.transform((names: WebhookEventName[]) => [...new Set(names)]),
+);
+
+/** The output is the URL as it is requested, so that responses show where deliveries go. */
+const receiverUrl = (allowed: Cidr[]) =>
+  z.pipe(
+    z.string(orRequired("must be a string")).check(
+      z.superRefine((text, context) => {
+        const message = validateReceiverUrl(text, allowed);
+        if (message !== undefined) context.addIssue({ code: "custom", message });
+      }),
+    ),
+    z.transform(normalizedUrl),
+  );
+
+export const webhookModes = ["live", "shadow"] as const;
+const mode = z.optional(z.enum(webhookModes, "must be live or shadow"));
+
+const webhookFields = (allowed: Cidr[]) => ({
+  url: receiverUrl(allowed),
+  name: z.optional(displayName),
+  events: eventList,
+  filter: z.optional(z.nullable(filterInput)),
+  mode,
+});
+
+/** @param allowed private address ranges that the operator allowed for local use */
+export const webhookInput = (allowed: Cidr[]) => fields(webhookFields(allowed));
+export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
+
+/** The fields of a webhook that a user can change; at least one is required. */
+export const webhookPatch = (allowed: Cidr[]) =>
+  fields({
+    url: z.optional(receiverUrl(allowed)),
+    /** Null removes it. */
+    name: z.optional(z.nullable(displayName)),
+    events: z.optional(eventList),
+    /** Null removes it. */
+    filter: z.optional(z.nullable(filterInput)),
+    enabled: z.optional(z.boolean("must be true or false")),
+    mode,
+  }).check(
+    z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events, filter, enabled or mode"),
+  );
+export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
+
+export const importInput = fields({ webhooks: rowList, dry_run: z.optional(z.boolean("must be true or false")) });
+
+/** The secret of an imported webhook: any text, because its receiver has it already. */
+const existingSecret = z.string(orRequired("must be a string")).check(
+  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  z.refine((text) => Buffer.byteLength(text) >= 16 && Buffer.byteLength(text) <= 256, "must have 16 to 256 bytes"),
+);
+
+/** A row of an import. @param allowed as for `webhookInput` */
+export const importedWebhookInput = (allowed: Cidr[]) =>
+  fields({
+    ...webhookFields(allowed),
+    name: optionalInRow(displayName),
+    mode: optionalInRow(mode),
+    project_id: uuid,
+    secret: existingSecret,
+    enabled: optionalInRow(z.boolean("must be true or false")),
+  });
+export type ImportedWebhook = z.infer<ReturnType<typeof importedWebhookInput>>;
+
+/** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
+export const rotationInput = fields({ overlap_seconds: overlapSeconds });
+
+const SECRET_BYTES = 32;
+
+/** Number of random bytes for one webhook: 32 for its secret, 16 for its id. */
+export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
+
+/**
+ * Creates a webhook of a project and its signing secret.
+ * @param random `WEBHOOK_RANDOM_BYTES` bytes
+ */
+export function createWebhook(
+  { url, name, events, filter, mode }: WebhookInput,
+  project_id: string,
+  now: Date,
+  random: Buffer,
+): { webhook: Webhook; secret: string } {
+  const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
+  const created_at = now.toISOString();
+  const chosen = optionalFields({ name, filter: filter ?? undefined, mode });
+  const webhook = { id, project_id, url, ...chosen, events, created_at };
+  return { webhook, secret: generateSecret(random) };
+}
+
+/** Creates the webhook of an imported row. @param random as for `createWebhook` */
+export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): Webhook {
+  const { webhook } = createWebhook(row, row.project_id, now, random);
+  const disabled = { disabled_at: webhook.created_at, disabled_reason: "manual" as const };
+  return { ...webhook, ...(row.enabled === false && disabled) };
+}
+
+/**
+ * Creates a signing secret of 256 random bits. 64 hexadecimal characters are also valid base64, so the same secret
+ * works for both signature schemes: as text for `X-Service-Signature`, base64-decoded for Standard Webhooks.
+ */
+export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
+
+/** Returns the fields of a webhook that only some have: its name, its filter, and its mode if it is not live. */
+export const optionalFields = ({
+  name,
+  filter,
+  mode,
+}: Pick<WebhookInput, "name" | "mode"> & Pick<Webhook, "filter">) => ({
+  ...(name !== undefined && { name }),
+  ...(filter !== undefined && { filter }),
+  ...(mode === "shadow" && { mode }),
+});
+
+/**
+ * Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended,
+ * `last_certification` only after one.
+ */
+export const toListItem = (webhook: Webhook, health: Health) => ({ ...listed(webhook), health });
+
+/** Returns the fields of one webhook in detail. */
+export const toDetail = (webhook: Webhook, health: Health) => ({ ...detailed(webhook), health });
+
+/** Returns the fields of a webhook whose secret was replaced, including the new one. */
+export const toRotated = (webhook: Webhook, secret: string) => ({ ...detailed(webhook), secret });
+
+function listed(webhook: Webhook) {
+  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null } = webhook;
+  const { suspended_at, last_certification } = webhook;
+  const enabled = disabled_at === undefined;
+  const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
+  const present = {
+    ...(suspended_at !== undefined && { suspended_at }),
+    ...(last_certification && { last_certification }),
+  };
+  return { ...fields, ...optionalFields(webhook), ...present };
+}
+
+/** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */
+function detailed(webhook: Webhook) {
+  const { disabled_at = null, created_by = null, updated_by = null, secret_rotated_at = null } = webhook;
+  return { ...listed(webhook), disabled_at, created_by, updated_by, secret_rotated_at };
+}
+
+/** Returns the fields of a new webhook, including its secret. */
+export function toCreated(webhook: Webhook, secret: string) {
+  const { id, project_id, url, events, created_at } = webhook;
+  return { id, project_id, url, ...optionalFields(webhook), secret, events, created_at };
+}

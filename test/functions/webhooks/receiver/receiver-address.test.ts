@@ -1,0 +1,132 @@
+import {
+  isAllowedAddress,
+  isPublicAddress,
+  parseCidrs,
+} from "../../../../functions/webhooks/receiver/receiver-address.ts";
+
+test.each([
+  ["8.8.8.8"],
+  ["1.1.1.1"],
+  ["9.255.255.255"],
+  ["11.0.0.0"],
+  ["100.63.255.255"],
+  ["100.128.0.0"],
+  ["126.255.255.255"],
+  ["128.0.0.0"],
+  ["169.253.255.255"],
+  ["169.255.0.0"],
+  ["172.15.255.255"],
+  ["172.32.0.0"],
+  ["192.167.255.255"],
+  ["192.169.0.0"],
+  ["198.17.255.255"],
+  ["198.20.0.0"],
+  ["223.255.255.255"],
+  ["2606:4700:4700::1111"],
+  ["2001:4860:4860::8888"],
+  ["2a00:1450:4001:81b::200e"],
+  ["3ffe:ffff::1"],
+])("%s is public", (address) => {
+  expect(isPublicAddress(address)).toBe(true);
+});
+
+test.each([
+  ["this host", "0.0.0.0"],
+  ["this network", "0.255.255.255"],
+  ["private", "10.0.0.0"],
+  ["private", "10.255.255.255"],
+  ["carrier-grade NAT", "100.64.0.0"],
+  ["carrier-grade NAT", "100.127.255.255"],
+  ["Alibaba's metadata", "100.100.100.200"],
+  ["loopback", "127.0.0.1"],
+  ["loopback", "127.255.255.255"],
+  ["cloud metadata", "169.254.169.254"],
+  ["ECS task metadata", "169.254.170.2"],
+  ["private", "172.16.0.0"],
+  ["private", "172.31.255.255"],
+  ["protocol assignments", "192.0.0.1"],
+  ["Oracle's metadata", "192.0.0.192"],
+  ["documentation", "192.0.2.1"],
+  ["6to4 relay", "192.88.99.1"],
+  ["private", "192.168.0.1"],
+  ["private", "192.168.255.255"],
+  ["benchmarks", "198.18.0.0"],
+  ["benchmarks", "198.19.255.255"],
+  ["documentation", "198.51.100.1"],
+  ["documentation", "203.0.113.1"],
+  ["multicast", "224.0.0.1"],
+  ["multicast", "239.255.255.255"],
+  ["reserved", "240.0.0.1"],
+  ["broadcast", "255.255.255.255"],
+  ["loopback in two parts", "127.1"],
+  ["loopback in hex", "0x7f000001"],
+  ["loopback in octal", "0177.0.0.1"],
+  ["loopback in decimal", "2130706433"],
+  ["unspecified", "::"],
+  ["loopback", "::1"],
+  ["loopback written out", "0:0:0:0:0:0:0:1"],
+  ["v4-mapped loopback", "::ffff:127.0.0.1"],
+  ["v4-mapped loopback in hex", "::ffff:7f00:1"],
+  ["v4-mapped, with a public address", "::ffff:8.8.8.8"],
+  ["v4-translated", "::ffff:0:127.0.0.1"],
+  ["v4-compatible", "::127.0.0.1"],
+  ["v4-compatible, with a public address", "::8.8.8.8"],
+  ["NAT64", "64:ff9b::127.0.0.1"],
+  ["NAT64, with a public address", "64:ff9b::8.8.8.8"],
+  ["NAT64 of a local network", "64:ff9b:1::a9fe:a9fe"],
+  ["discard", "100::1"],
+  ["Teredo", "2001::1"],
+  ["Teredo", "2001:0:53aa:64c:0:0:80ff:fffe"],
+  ["benchmarks", "2001:2::1"],
+  ["ORCHID", "2001:20::1"],
+  ["documentation", "2001:db8::1"],
+  ["documentation", "3fff::1"],
+  ["documentation", "3fff:fff:ffff::1"],
+  ["6to4 of loopback", "2002:7f00:1::1"],
+  ["6to4 of metadata", "2002:a9fe:a9fe::1"],
+  ["6to4, with a public address", "2002:808:808::1"],
+  ["not assigned", "4000::1"],
+  ["segment routing", "5f00::1"],
+  ["unique local", "fc00::1"],
+  ["AWS metadata", "fd00:ec2::254"],
+  ["link-local", "fe80::1"],
+  ["link-local with a zone", "fe80::1%eth0"],
+  ["site-local", "fec0::1"],
+  ["multicast", "ff02::1"],
+  ["not an address", "example.com"],
+  ["not an address", "1.2.3.4.5"],
+  ["not an address", "999.1.1.1"],
+  ["not an address", ""],
+])("not public: %s %s", (_title, address) => {
+  expect(isPublicAddress(address)).toBe(false);
+});
+
+const local = ["127.0.0.0/8", "::1/128"];
+
+test.each([
+  ["127.0.0.1", local, true],
+  ["127.255.255.255", local, true],
+  ["::1", local, true],
+  ["0:0:0:0:0:0:0:1", local, true],
+  ["128.0.0.1", local, false],
+  ["10.0.0.1", local, false],
+  ["::2", local, false],
+  ["::ffff:127.0.0.1", local, false],
+  ["localhost", local, false],
+  ["", local, false],
+  ["10.1.2.3", ["10.1.0.0/16"], true],
+  ["10.2.0.0", ["10.1.0.0/16"], false],
+  ["fd00::1", ["fd00::/8"], true],
+  ["127.0.0.1", [], false],
+])("%s is in the allowed ranges %j: %s", (address, ranges, expected) => {
+  expect(isAllowedAddress(address, parseCidrs(ranges))).toBe(expected);
+});
+
+test.each(["127.0.0.1", "127.0.0.0/33", "::1/129", "localhost/8", "127.0.0.0/", "all"])(
+  "an invalid range throws a SettingError that names it: %s",
+  (range) => {
+    expect(() => parseCidrs(["127.0.0.0/8", range])).toThrow(
+      expect.objectContaining({ name: "SettingError", message: expect.stringContaining(`"${range}"`) }),
+    );
+  },
+);
