@@ -144,7 +144,7 @@ const listsOf: Record<string, { field: string; others?: object }> = {
 test.each(workerRows.flatMap(({ trigger, id }) => (trigger.kind === "invoke" ? [id] : [])))(
   "%s returns less than Lambda's limit for the largest list of wrong rows",
   async (id) => {
-    const { handler } = await import(`../../../functions/${functionRow(id).file}.ts`);
+    const { handler } = await import(`../../../../functions/${functionRow(id).file}.ts`);
     const { field, others } = listsOf[id] ?? { field: "unknown" };
     for (const row of [0, "x", wrongRow, { ...wrongRow, user_id: 0, name: 0 }]) {
       const room = Math.floor(MAX_PAYLOAD_BYTES / (Buffer.byteLength(JSON.stringify(row)) + 1));
