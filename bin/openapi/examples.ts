@@ -91,7 +91,7 @@ const certified = { ...certification, results: probeResults, finished_at: addSec
 
 const health = healthOf(
   webhook,
-  { attempts: [{ at: addSeconds(now, 1), isTest: false }], isComplete: true, nextLookAt: undefined },
+  { attempts: [{ at: addSeconds(now, 1), isTest: false }], isComplete: true, hasWaiting: false },
   now,
 );
 const succeededAttempt: Attempt = {

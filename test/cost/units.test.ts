@@ -244,7 +244,7 @@ describe("bench/units.json", () => {
     // One more: the webhook does not fail any more.
     ["retry", [6, 6, 1, 0]],
     // Lease, place, row, removal, the next look.
-    ["fail3", [6, 6, 2, 1]],
+    ["fail3", [7, 6, 2, 1]],
     ["sweepNothing", [16, 0, 0, 0]],
     ["sweep320", [16, 0, 0, 32]],
   ])("%s consumes %j", (call, expected) => {

@@ -41,6 +41,11 @@ const outside: Replacement[] = [
     from: 'import { setTimeout as sleep } from "node:timers/promises";',
     to: "const sleep = (_ms: number, _value: undefined, { signal }: { signal: AbortSignal }): Promise<void> => globalThis.model.untilSlow(signal);",
   },
+  {
+    file: "webhooks/webhook/webhook-store.ts",
+    from: 'import { setTimeout as sleep } from "node:timers/promises";',
+    to: "const sleep = async (_ms: number): Promise<void> => {};",
+  },
   { file: "deliveries/sending/slow-mark.ts", from: "const FAST_RESPONSES = 20;", to: "const FAST_RESPONSES = 2;" },
   {
     file: "foundation/platform/random-id.ts",

@@ -118,7 +118,9 @@ async function publishHealth(row: HealthNotification): Promise<boolean> {
 function asOfNow(row: HealthNotification, ofProject: Webhook[]): HealthNotification | undefined {
   const about = ofProject.find(({ id }) => id === row.data.webhook_id);
   if (row.type === "webhook.disabled") {
-    const reason = about && stopReasonOf(about);
+    // What was shadowed meanwhile is not sent by itself, also when the webhook is live again.
+    const shadowed = row.data.reason === "shadow" ? row.data.reason : undefined;
+    const reason = about && (stopReasonOf(about) ?? shadowed);
     return reason && { ...row, data: { ...row.data, reason } };
   }
   const stillFails = about?.failing_since === row.data.failing_since && about.disabled_at === undefined;

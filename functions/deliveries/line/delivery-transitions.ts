@@ -19,7 +19,7 @@ export type Transition = (row: Delivery | undefined) => Delivery | undefined;
 
 export type PlaceKey = Pick<Place, "entry" | "due">;
 
-const waitingAt = (row: Delivery, { entry, due }: PlaceKey): Delivery => ({
+const waitingAt = ({ rejections, ...row }: Delivery, { entry, due }: PlaceKey): Delivery => ({
   ...row,
   status: "pending",
   place: entry,
@@ -61,7 +61,7 @@ export const cancelled: Transition = (row) =>
   row?.status === "pending" || row?.status === "held" ? { ...withoutPlan(row), status: "cancelled" } : undefined;
 
 /** The row without a planned attempt, and without the reason for it. */
-const withoutPlan = ({ place, trigger, next_attempt_at, ...row }: Delivery): Delivery => row;
+const withoutPlan = ({ place, trigger, next_attempt_at, rejections, ...row }: Delivery): Delivery => row;
 
 /** A redelivery that waits for longer enters its line again when it is requested again, in case its place is lost. */
 export const LOST_AFTER_SECONDS = 120;
@@ -116,13 +116,18 @@ export const shadowed =
   (row) =>
     effectOf(row, basis) === "decisive" ? { ...withoutPlan(row ?? basis), status: "shadowed", shadow } : undefined;
 
+/** The attempt was early, and its plan stays. `isRejected`: the receiver accepts others. */
+export interface AsPlanned {
+  isRejected: boolean;
+}
+
 /**
  * Adds an attempt to the row.
  * @param basis the delivery as it was read before the request
  * @param followUp after a failure: the place of the retry, or that the attempt was early and its plan stays; absent = none follows
  */
 export const attempted =
-  (basis: Delivery, attempt: Attempt, followUp?: PlaceKey | "as planned"): Transition =>
+  (basis: Delivery, attempt: Attempt, followUp?: PlaceKey | AsPlanned): Transition =>
   (row) => {
     const effect = effectOf(row, basis);
     if (effect === "expired") return undefined;
@@ -133,8 +138,11 @@ export const attempted =
     const added = { ...before, attempts, attempt_count: number };
     if (effect === "requested") return { ...added, attempts_before_schedule: number };
     if (attempt.error_code === undefined) return { ...withoutPlan(added), status: "succeeded" };
-    if (effect === "overtaken" || followUp === "as planned") {
-      return { ...added, attempts_before_schedule: (before.attempts_before_schedule ?? 0) + 1 };
+    if (effect === "overtaken" || (followUp && "isRejected" in followUp)) {
+      const rejections =
+        (before.rejections ?? 0) + (followUp && "isRejected" in followUp && followUp.isRejected ? 1 : 0);
+      const uncounted = (before.attempts_before_schedule ?? 0) + 1;
+      return { ...added, attempts_before_schedule: uncounted, ...(rejections > 0 && { rejections }) };
     }
     const ended = withoutPlan(added);
     return followUp ? waitingAt(ended, followUp) : { ...ended, status: "failed" };

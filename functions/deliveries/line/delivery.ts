@@ -48,6 +48,8 @@ export interface Delivery {
   requested_at?: string;
   /** Attempts that the retry schedule does not count: those before a redelivery or a recovery, and early ones; absent = none. */
   attempts_before_schedule?: number;
+  /** Early attempts that failed since the next one was planned, while the receiver accepted others; absent = none. */
+  rejections?: number;
   /** When the next attempt is planned; absent when none is. */
   next_attempt_at?: string;
   /** Sort key of its place in the backlog (backlog-store.ts): a place that the row does not name is a leftover. */

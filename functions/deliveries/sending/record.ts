@@ -4,7 +4,7 @@ import { settings } from "../../foundation/platform/env.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { failingNotificationTime } from "../../foundation/records/notification.ts";
-import { OPEN_AFTER_SECONDS } from "../../webhooks/webhook/circuit-breaker.ts";
+import { checkCircuit, MAX_PROBE_SECONDS, OPEN_AFTER_SECONDS } from "../../webhooks/webhook/circuit-breaker.ts";
 import * as receiverState from "../../webhooks/webhook/receiver-state-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
@@ -14,9 +14,9 @@ import { type Change, change } from "../line/change-delivery.ts";
 import { type Attempt, type Delivery, isEarly, isOnRequest, withoutResponse } from "../line/delivery.ts";
 import { enqueue, type UnrecordedAttempt } from "../line/delivery-queue.ts";
 import * as deliveries from "../line/delivery-store.ts";
-import { attempted, effectOf, type PlaceKey } from "../line/delivery-transitions.ts";
+import { type AsPlanned, attempted, effectOf, type PlaceKey } from "../line/delivery-transitions.ts";
 import { type AttemptEffects, attemptMetrics } from "./attempt-metrics.ts";
-import { type Decision, decide, MAX_RETRY_AFTER_SECONDS, readRetryAfter } from "./retry.ts";
+import { type Decision, decide, readRetryAfter } from "./retry.ts";
 
 /* What follows a request: its outcome is recorded in the delivery's row, and the next attempt is planned. */
 
@@ -151,9 +151,10 @@ async function writeAttempt(
   now: Date,
 ): Promise<Change | undefined> {
   const due = decision?.kind === "retry" ? new Date(addSeconds(now, decision.afterSeconds)) : undefined;
+  const isRejected = checkCircuit(webhook, now).kind === "closed";
   const write = async (kept: Attempt) => {
-    const transition = (place?: PlaceKey | "as planned") => attempted(basis, kept, place);
-    if (!due) return change(row, transition(decision?.kind === "as_planned" ? "as planned" : undefined));
+    const transition = (followUp?: PlaceKey | AsPlanned) => attempted(basis, kept, followUp);
+    if (!due) return change(row, transition(decision?.kind === "as_planned" ? { isRejected } : undefined));
     const failing = asFailing(webhook, basis, attempt);
     return (await enter(failing, [{ delivery: row, due, transition }], visit !== undefined))[0];
   };
@@ -186,7 +187,7 @@ async function applyConsequences(
   if (error_code !== undefined && !basis.test && webhook.failing_since === undefined) {
     await receiverState.markFailing(webhook, at, { at, error_code, status_code, detail });
   }
-  const retryAfterSeconds = Math.min(readRetryAfter(retryAfter, decidedAt) ?? 0, MAX_RETRY_AFTER_SECONDS);
+  const retryAfterSeconds = Math.min(readRetryAfter(retryAfter, decidedAt) ?? 0, MAX_PROBE_SECONDS);
   if (retryAfterSeconds > OPEN_AFTER_SECONDS)
     await receiverState.postponeProbe(webhook, addSeconds(decidedAt, retryAfterSeconds));
   const failure = { status_code: status_code ?? null, error_code: error_code ?? null };
@@ -203,7 +204,7 @@ async function applyConsequences(
 }
 
 /** Returns the webhook as it is after a failed attempt. A test delivery does not make it fail. */
-export const asFailing = (webhook: Webhook, { test }: Delivery, { at }: Pick<Attempt, "at">): Webhook =>
+const asFailing = (webhook: Webhook, { test }: Delivery, { at }: Pick<Attempt, "at">): Webhook =>
   test || webhook.failing_since !== undefined ? webhook : { ...webhook, failing_since: at };
 
 function decideOn({ basis, webhook, attempt, retryAfter }: CompletedAttempt, now: Date): Decision {

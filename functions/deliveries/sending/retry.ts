@@ -8,7 +8,7 @@ import type { DisabledReason } from "../../webhooks/webhook/webhook.ts";
 const JITTER = 0.2;
 
 /** Upper bound on `Retry-After`, so that a receiver cannot postpone a retry for days. */
-export const MAX_RETRY_AFTER_SECONDS = 12 * 3600;
+const MAX_RETRY_AFTER_SECONDS = 12 * 3600;
 
 export interface RetryPolicy {
   /** Waits between attempts, in seconds. An empty schedule means a single attempt. */

@@ -4,7 +4,7 @@ import { addSeconds, laterOf } from "../../foundation/platform/time.ts";
 import { checkCircuit } from "../../webhooks/webhook/circuit-breaker.ts";
 import * as receiverState from "../../webhooks/webhook/receiver-state-store.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
-import { endVisit, lease, type WakeUp } from "../../webhooks/webhook/wake-up-store.ts";
+import { CATCH_UP_SECONDS, endVisit, lease, type WakeUp } from "../../webhooks/webhook/wake-up-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import { callWorker, type LineVisit, type WorkCall } from "../../webhooks/webhook/worker-call.ts";
@@ -16,7 +16,6 @@ import { readForRequest } from "../line/delivery-store.ts";
 import { cancelled, held, reopened } from "../line/delivery-transitions.ts";
 import { isHeldBy } from "../log/waiting.ts";
 import { makeAttempt } from "./attempt.ts";
-import { asFailing } from "./record.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
 
 /*
@@ -66,7 +65,7 @@ class Visit implements LineVisit {
   readonly leaseId: string;
   /** As it was leased, or is stored by now. */
   wakeUp: WakeUp;
-  /** As it was read last, with what the visit has changed; null = it is deleted, undefined = nothing was served. */
+  /** As it was read last; null = it is deleted, undefined = it was not read. */
   webhook: Webhook | null | undefined;
   /** All that waits is due at once: a `catch_up_at` up to this one is served. Undefined = each delivery at its own time. */
   catchUpAt: string | undefined;
@@ -176,28 +175,38 @@ interface NextPlaces {
 }
 
 /**
- * Reads the next places that were not served in this visit. When none is due and the circuit may be open, that is the oldest
- * of the first that are due later: it is the probe.
+ * Reads the next places that were not served in this visit. When none is due and the circuit is open, that is the probe: the
+ * oldest of the first that are due later, and after it failed the next one, so that a delivery that its receiver never accepts
+ * holds up no other.
  */
 async function readNext(visit: Visit): Promise<NextPlaces> {
   const { key, seen, catchUpAt } = visit;
   const none = { places: [], hasMore: false, catchUpAt };
   if (visit.isOver) return none;
-  if (catchUpAt !== undefined) {
-    const places = await readEarly(visit, CATCH_UP_SIZE);
-    return { places, hasMore: places.length >= CATCH_UP_SIZE, catchUpAt };
+  if (catchUpAt === undefined) {
+    for await (const page of placePages(key.id, PAGE_SIZE, new Date())) {
+      const places = page.filter(({ entry }) => !seen.has(entry));
+      if (places.length > 0) return { places, hasMore: page.length === PAGE_SIZE, catchUpAt };
+    }
   }
-  for await (const page of placePages(key.id, PAGE_SIZE, new Date())) {
-    const places = page.filter(({ entry }) => !seen.has(entry));
-    if (places.length > 0) return { places, hasMore: page.length === PAGE_SIZE, catchUpAt };
-  }
-  return isClosedTo(visit.webhook) ? none : { ...none, places: (await readEarly(visit, PAGE_SIZE)).slice(0, 1) };
+  if (visit.webhook === undefined) visit.webhook = (await webhooks.find(key.project_id, key.id)) ?? null;
+  const isOpen = isOpenTo(visit.webhook);
+  if (catchUpAt === undefined && !isOpen) return none;
+  const early = await readEarly(visit, catchUpAt === undefined ? PAGE_SIZE : CATCH_UP_SIZE);
+  const hasMore = catchUpAt !== undefined && early.length >= CATCH_UP_SIZE;
+  const places = isOpen ? startingAfter(early, visit.webhook?.probed_id) : early;
+  return { places: catchUpAt === undefined ? places.slice(0, 1) : places, hasMore, catchUpAt };
 }
 
-/** Returns whether no probe is sent. Of a webhook that is not known yet, one may be. */
-const isClosedTo = (webhook: Webhook | null | undefined): boolean =>
-  webhook === null ||
-  (webhook !== undefined && (holdsDeliveries(webhook) || checkCircuit(webhook, new Date()).kind === "closed"));
+/** Returns whether a probe may be sent, when it is due. */
+const isOpenTo = (webhook: Webhook | null): boolean =>
+  webhook !== null && !holdsDeliveries(webhook) && checkCircuit(webhook, new Date()).kind === "open";
+
+/** Returns the places in the same order, beginning with the one after that of a delivery. What users wait for stays first. */
+function startingAfter(places: Place[], deliveryId = ""): Place[] {
+  const isBefore = ({ is_asked, delivery_id }: Place) => !is_asked && delivery_id <= deliveryId;
+  return [...places.filter((place) => !isBefore(place)), ...places.filter(isBefore)];
+}
 
 /** Reads places whatever their time, what users wait for first, then in the order of the events. */
 async function readEarly({ key, seen, done }: Visit, max: number): Promise<Place[]> {
@@ -280,12 +289,14 @@ async function nextLook(visit: Visit, catchUpAt: Date | undefined): Promise<Date
   const { key, seen, isStopped, notBefore } = visit;
   const now = new Date();
   let next: Date | undefined;
+  // As it is after all attempts of the visit, some of which may have failed beside others that succeeded.
+  let webhook: Webhook | undefined;
   for await (const page of placePages(key.id, LOOK_SIZE)) {
     for (const place of page) {
+      if (!next) webhook = await webhooks.find(key.project_id, key.id);
       next ??= catchUpAt && laterOf(now, catchUpAt);
-      if (visit.webhook === undefined) visit.webhook = (await webhooks.find(key.project_id, key.id)) ?? null;
       const isNew = !seen.has(place.entry) && (place.is_asked || !isStopped);
-      const look = laterOf(now, lookAt(visit.webhook ?? {}, place, now), ...(isNew ? [] : [notBefore]));
+      const look = laterOf(now, lookAt(webhook ?? {}, place, now), ...(isNew ? [] : [notBefore]));
       if (!next || look < next) next = look;
       // What follows is looked at later, or at the same time.
       if (isNew || (isStopped && !place.is_asked)) return next;
@@ -312,14 +323,12 @@ async function serve(visit: Visit, place: Place): Promise<void> {
   const circuit = checkCircuit(webhook, now);
   const isProbe = circuit.kind === "open" && !isAsked;
   const isDue = isAsked || isProbe || new Date(place.due) <= now;
-  // A message may carry the first attempt.
-  if (!isDue && (visit.catchUpAt === undefined || row.attempt_count === 0)) return visit.leave(place);
+  if (!isDue && (visit.catchUpAt === undefined || !mayCatchUp(row, now))) return visit.leave(place);
   if (isProbe) {
     // While the circuit is open, only one row is sent, when the next probe is due. After a success the others follow.
     const mayProbe = circuit.probeAt <= now || visit.catchUpAt !== undefined;
     const isClaimed = mayProbe && (await receiverState.claimProbe(webhook, circuit.nextProbeAt, row.id));
     if (!isClaimed) return visit.stop(circuit.probeAt);
-    visit.webhook = { ...webhook, probe_at: circuit.nextProbeAt };
   }
   visit.done.add(row.id);
   const result = await makeAttempt(row, webhook, secrets, visit);
@@ -327,16 +336,21 @@ async function serve(visit: Visit, place: Place): Promise<void> {
   else if (result === "accepted") {
     visit.failures = 0;
     visit.severalAtOnce.resolve();
-    const { failing_since, probe_at, ...healthy } = webhook;
-    visit.webhook = healthy;
-  } else if (isProbe) visit.stop(new Date(circuit.nextProbeAt));
-  else {
-    visit.webhook = asFailing(webhook, row, { at: now.toISOString() });
-    if (isAsked) return;
+  } else if (!isAsked) {
     visit.failures += 1;
-    if (visit.failures >= MAX_FAILURES) visit.stop(fromNow(FAILING_PAUSE_SECONDS));
+    // A user who asks for a catch-up may wait for another delivery than the one that fails.
+    const isDown = visit.failures >= MAX_FAILURES || (isProbe && visit.catchUpAt === undefined);
+    if (isDown) visit.stop(isProbe ? new Date(circuit.nextProbeAt) : fromNow(FAILING_PAUSE_SECONDS));
   }
 }
+
+/**
+ * Returns whether a delivery is sent early to catch up. Not the first attempt, which a message may carry; and one that the
+ * receiver has rejected in such attempts, while it accepts others, only after twice the time each time.
+ */
+const mayCatchUp = ({ attempt_count, attempts = [], rejections = 0 }: Delivery, now: Date): boolean =>
+  attempt_count > 0 &&
+  (rejections === 0 || addSeconds(now, -CATCH_UP_SECONDS * 2 ** rejections) >= (attempts.at(-1)?.at ?? ""));
 
 /** Removes a place that no row names, unless its row may be about to be written. */
 async function endLeftover(visit: Visit, { line, entry, written_at }: Place): Promise<void> {

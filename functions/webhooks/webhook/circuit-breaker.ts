@@ -15,11 +15,14 @@ export interface WebhookHealth {
 /** The circuit opens after this many seconds of failures. The retry schedule is enough for shorter outages. */
 export const OPEN_AFTER_SECONDS = 30;
 
+/** Upper bound on the time between two probes: a receiver that is back gets what waited within minutes. */
+export const MAX_PROBE_SECONDS = 300;
+
 /**
  * Time between two probes: the minimum in the first ten minutes of an outage, then a share of the outage so far, so that a long
  * outage costs few requests.
  */
-const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: 300, growsAfterSeconds: 600 };
+const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: MAX_PROBE_SECONDS, growsAfterSeconds: 600 };
 
 export type Circuit =
   | { kind: "closed" }

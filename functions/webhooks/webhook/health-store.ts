@@ -18,7 +18,7 @@ const MAX_ROWS_READ = 3;
 type Reads = Pick<MeteredReads, "query">;
 
 /** The rows of deliveries have payloads of up to 256 KB: after a few of them, the health is that of the webhook's own row. */
-export const NOTHING_READ = { attempts: [], isComplete: false, nextLookAt: undefined };
+export const NOTHING_READ = { attempts: [], isComplete: false, hasWaiting: false };
 
 /** The attributes of a delivery that are read. */
 interface DeliveryAttempts {
@@ -34,7 +34,7 @@ export async function readHealth(webhook: Webhook, now: Date, reads: Reads): Pro
   );
   // A row without an attempt waits. Behind three of them, an earlier one may have succeeded.
   const isComplete = recent.length < MAX_ROWS_READ || recent.every((row) => row.attempts !== undefined);
-  return healthOf(webhook, { attempts, isComplete, nextLookAt: probe.nextLookAt }, now);
+  return healthOf(webhook, { attempts, isComplete, hasWaiting: probe.hasWaiting }, now);
 }
 
 /**
@@ -54,23 +54,22 @@ async function recentDeliveries(
 }
 
 interface ProbeReads {
-  nextLookAt: Date | undefined;
+  hasWaiting: boolean;
   /** The delivery that was the last probe, if there was one. */
   probed: DeliveryAttempts[];
 }
 
-/** Reads when the line is looked at, if deliveries wait (functions/deliveries/line/backlog-store.ts), and the last probe. */
+/** Reads whether deliveries wait (functions/deliveries/line/backlog-store.ts), and the last probe. */
 async function readProbe(reads: Reads, webhook: Webhook, now: Date): Promise<ProbeReads> {
-  if (checkCircuit(webhook, now).kind === "closed") return { nextLookAt: undefined, probed: [] };
+  if (checkCircuit(webhook, now).kind === "closed") return { hasWaiting: false, probed: [] };
   const { Items: [wakeUp] = [] } = await reads.query({
     TableName: tableName("backlog"),
     ...selecting(when`line = ${`wake-up#${webhook.id}`}`, { attributes: ["due"] }),
     Limit: 1,
   });
-  const nextLookAt = wakeUp && new Date(wakeUp.due);
-  if (!wakeUp || webhook.probed_id === undefined) return { nextLookAt, probed: [] };
+  if (!wakeUp || webhook.probed_id === undefined) return { hasWaiting: wakeUp !== undefined, probed: [] };
   const probed = await query(reads, when`webhook_id = ${webhook.id} AND id = ${webhook.probed_id}`, { Limit: 1 });
-  return { nextLookAt, probed };
+  return { hasWaiting: true, probed };
 }
 
 async function query(reads: Reads, key: Part, input: Omit<LimitedQuery, "TableName">): Promise<DeliveryAttempts[]> {

@@ -59,13 +59,13 @@ export interface HealthReads {
   attempts: readonly ReadAttempt[];
   /** Whether `attempts` would have a success if there was one: false if an earlier delivery may have had it. */
   isComplete: boolean;
-  /** When the worker looks at the deliveries that wait for the next probe; undefined = none waits. */
-  nextLookAt: Date | undefined;
+  /** Whether deliveries wait for the next probe. */
+  hasWaiting: boolean;
 }
 
 /** Derives the health of a webhook. */
-export function healthOf(webhook: WebhookState, { attempts, isComplete, nextLookAt }: HealthReads, now: Date): Health {
-  const { state, since, next_probe_at } = stateOf(webhook, nextLookAt, now);
+export function healthOf(webhook: WebhookState, { attempts, isComplete, hasWaiting }: HealthReads, now: Date): Health {
+  const { state, since, next_probe_at } = stateOf(webhook, hasWaiting, now);
   const lastSuccess = latest(attempts.filter(({ error_code }) => error_code === undefined));
   return {
     state: state === "healthy" && isComplete && !lastSuccess ? "new" : state,
@@ -78,7 +78,7 @@ export function healthOf(webhook: WebhookState, { attempts, isComplete, nextLook
 
 function stateOf(
   webhook: WebhookState,
-  nextLookAt: Date | undefined,
+  hasWaiting: boolean,
   now: Date,
 ): Pick<Health, "state" | "since" | "next_probe_at"> {
   const { disabled_at, suspended_at = null, failing_since, slow_since } = webhook;
@@ -88,10 +88,9 @@ function stateOf(
   if (webhook.mode === "shadow") return { state: "shadow", since: null, next_probe_at: null };
   if (failing_since !== undefined) {
     const circuit = checkCircuit(webhook, now);
-    if (circuit.kind === "closed" || !nextLookAt)
-      return { state: "failing", since: failing_since, next_probe_at: null };
-    const nextProbeAt = laterOf(circuit.probeAt, nextLookAt, now);
-    return { state: "probing", since: failing_since, next_probe_at: nextProbeAt.toISOString() };
+    const isProbing = circuit.kind === "open" && hasWaiting;
+    if (!isProbing) return { state: "failing", since: failing_since, next_probe_at: null };
+    return { state: "probing", since: failing_since, next_probe_at: laterOf(circuit.probeAt, now).toISOString() };
   }
   if (slow_since !== undefined) return { state: "slow", since: slow_since, next_probe_at: null };
   return { state: "healthy", since: null, next_probe_at: null };

@@ -19,8 +19,9 @@ export const handler = defineEndpoint(endpoints.updateWebhook, {
     const { project_id, webhook_id } = params;
     await chargeToggle(project_id, now);
     const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
-    // What waits is looked at with the webhook as it is now, not at the time that was planned for the one before.
-    if (input.url !== undefined || input.mode !== undefined || input.enabled) await catchUp(webhook, now);
+    // What waits is sent to the webhook as it is now, not at the time that was planned for the one before.
+    const isOther = input.url !== undefined || input.mode !== undefined || input.enabled;
+    if (isOther && webhook.mode !== "shadow") await catchUp(webhook, now);
     return ok(toDetail(webhook, await healthAfterChange(webhook, identity, now)));
   },
 });

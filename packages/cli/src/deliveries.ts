@@ -143,7 +143,7 @@ export function addDeliveries(program: SvcCommand): void {
     .option("--dry-run", "count the deliveries, without sending any")
     .addHelpText(
       "after",
-      "\n--dry-run reads the delivery list, the newest 10000 at most. Deliveries that wait are pending.\n\nExamples:\n  $ svc deliveries recover --since 6h --dry-run\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
+      "\n--dry-run reads the delivery list, the newest 10000 at most. Deliveries that wait are pending. While the webhook fails, one is sent first, and the others after its success.\n\nExamples:\n  $ svc deliveries recover --since 6h --dry-run\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
     )
     .inProject(
       async ({ api, projectId, json, since, status, ...options }: RecoverCall) => {

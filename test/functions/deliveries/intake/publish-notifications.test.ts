@@ -173,13 +173,13 @@ test.each<[string, (webhook: Webhook) => Promise<unknown>]>([
 });
 
 const live = { enabled: true, mode: "live" as const };
-test.each<[string, WebhookPatch[], string | undefined]>([
+test.each<[string, WebhookPatch[], string]>([
   ["is switched to shadow mode", [{ mode: "shadow" }], "shadow"],
   ["is switched to shadow mode, and disabled", [{ mode: "shadow" }, { enabled: false }], "manual"],
   ["is disabled, and enabled in shadow mode", [{ enabled: false }, { enabled: true, mode: "shadow" }], "shadow"],
   ["is in shadow mode, disabled and enabled", [{ mode: "shadow" }, { enabled: false }, { enabled: true }], "shadow"],
-  ["is in shadow mode, and live again", [{ mode: "shadow" }, { mode: "live" }], undefined],
-  ["is disabled in shadow mode, and live again", [{ mode: "shadow" }, { enabled: false }, live], undefined],
+  ["is in shadow mode, and live again", [{ mode: "shadow" }, { mode: "live" }], "shadow"],
+  ["is disabled in shadow mode, and live again", [{ mode: "shadow" }, { enabled: false }, live], "shadow"],
 ])("a webhook that %s is announced with the reason that applies", async (_, patches, reason) => {
   const { webhook, others } = await givenProject(both);
   const { project_id, id } = webhook;

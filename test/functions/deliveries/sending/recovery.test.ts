@@ -41,6 +41,7 @@ afterEach(async () => {
   restoreAws();
   jest.useRealTimers();
   jest.restoreAllMocks();
+  delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");
 });
 
@@ -50,6 +51,8 @@ const requestedIds = () => receiver.received.map(({ headers }) => String(headers
 const idsOf = (rows: Pick<Delivery, "id">[]) => rows.map(({ id }) => id);
 const statusesNow = async (rows: Delivery[]) => (await Promise.all(rows.map(rowOf))).map(({ status }) => status);
 const attemptsOf = async (row: Delivery) => (await rowOf(row)).attempts?.length;
+
+const unmetered = () => new MeteredReads(`user:${webhook.project_id}`, new Date());
 
 /** Visits the line whenever its wake-up is due, as the calls of the worker and the sweep do, until so many seconds have passed. */
 async function pass(seconds: number): Promise<void> {
@@ -91,13 +94,56 @@ test("one delivery is sent every 30 s in ten minutes, then at least every 5 min,
   expect(attempts?.map(({ number }) => number)).toEqual(times.slice(-50).map((_, index) => times.length - 49 + index));
 });
 
-test("the oldest delivery is the probe while none is due", async () => {
+test("the oldest delivery is the first probe while none is due, and each further one is the next", async () => {
   const rows = await givenOutage(3);
   const before = receiver.received.length;
-  await pass(120);
-  const probed = requestedIds().slice(before);
-  expect(probed.length).toBeGreaterThanOrEqual(3);
-  expect(new Set(probed)).toEqual(new Set([rows[0]?.id]));
+  await pass(110);
+  const [one, two, three] = idsOf(rows);
+  expect(requestedIds().slice(before, before + 4)).toEqual([one, two, three, one]);
+});
+
+test.each<[string, () => Promise<unknown>]>([
+  ["by the next probe", async () => {}],
+  ["at once after a change by a user", () => catchUp(webhook, new Date())],
+])("of a repaired receiver that rejects only the oldest delivery, the others are sent %s", async (_, act) => {
+  process.env.RETRY_SCHEDULE = "1,7200,7200";
+  const [oldest, ...others] = await givenOutage(6);
+  receiver.respondWith(({ headers }, response) =>
+    response.writeHead(headers["webhook-id"] === oldest?.id ? 400 : 200).end(),
+  );
+  await act();
+  await pass(61);
+  expect(await statusesNow(others)).toEqual(Array(5).fill("succeeded"));
+});
+
+test("after a catch-up in which some fail and some succeed, the line is planned by the state that is stored", async () => {
+  process.env.RETRY_SCHEDULE = "1,7200,7200";
+  const rows = await givenOutage(12);
+  receiver.respondWith(({ headers }, response) =>
+    response.writeHead(headers["webhook-id"] === rows[0]?.id ? 400 : 200).end(),
+  );
+  await catchUp(webhook, new Date());
+  await pass(45);
+  const [stored, wakeUp] = [await webhookNow(), await wakeUpOf(webhook)];
+  const { state, next_probe_at } = await readHealth(stored, new Date(), unmetered());
+  if (stored.failing_since === undefined) expect(state).toBe("healthy");
+  else expect([state, wakeUp?.due]).toEqual(["probing", next_probe_at]);
+});
+
+test("rejected deliveries of a receiver that accepts others are sent early less and less often", async () => {
+  process.env.RETRY_SCHEDULE = "1,36000,36000";
+  const rejected = await givenOutage(5);
+  const ids = new Set(idsOf(rejected));
+  receiver.respondWith(({ headers }, response) =>
+    response.writeHead(ids.has(String(headers["webhook-id"])) ? 400 : 200).end(),
+  );
+  for (let minute = 0; minute < 60; minute++) {
+    await givenWaiting(webhook, { at: at(0), due: at(0) });
+    await pass(60);
+  }
+  const counts = await Promise.all(rejected.map(async (row) => (await rowOf(row)).attempt_count));
+  // Two at first; then, while no success came between, as probes, and a few times to catch up.
+  expect(Math.max(...counts)).toBeLessThanOrEqual(2 + 60 / 5 + 12);
 });
 
 test("after a success all that waits is sent in the same visit, oldest event first, whatever its own time", async () => {
@@ -166,10 +212,11 @@ test("a delivery that alone is rejected holds up no others, and is sent early at
   expect(attempt_count).toBeLessThanOrEqual(2 + 26);
 });
 
-test("a receiver that asks for a pause with Retry-After gets no probe before its end", async () => {
+test("a receiver that asks for a pause with Retry-After gets no probe before its end, or for five minutes", async () => {
   receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "900" }).end());
   const [row = newDelivery(webhook)] = await givenLine(webhook, 1);
-  await pass(890);
+  // A longer pause than five minutes applies to the retry, not to the probe.
+  await pass(295);
   expect(await attemptsOf(row)).toBe(1);
   await pass(20);
   expect(await attemptsOf(row)).toBe(2);
@@ -178,8 +225,7 @@ test("a receiver that asks for a pause with Retry-After gets no probe before its
 test("next_probe_at of the health is when something is sent", async () => {
   const row = await givenFailing();
   await pass(100);
-  const reads = new MeteredReads(`user:${webhook.project_id}`, new Date());
-  const { state, next_probe_at } = await readHealth(await webhookNow(), new Date(), reads);
+  const { state, next_probe_at } = await readHealth(await webhookNow(), new Date(), unmetered());
   expect(state).toBe("probing");
   const count = (await attemptsOf(row)) ?? 0;
   await pass((Date.parse(next_probe_at ?? "") - Date.now()) / 1_000 - 1);

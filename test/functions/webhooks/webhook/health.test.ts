@@ -69,8 +69,7 @@ test.each<[string, Webhook, boolean, Partial<Health>]>([
   ],
   ["of a suspended project is disabled", { suspended_at: at(-9) }, false, { state: "disabled", since: at(-9) }],
 ])("a webhook %s", (_, webhook, hasWaiting, expected) => {
-  const nextLookAt = hasWaiting ? new Date(now.getTime() - 1) : undefined;
-  expect(healthOf(webhook, { attempts: [], isComplete: false, nextLookAt }, now)).toEqual({ ...healthy, ...expected });
+  expect(healthOf(webhook, { attempts: [], isComplete: false, hasWaiting }, now)).toEqual({ ...healthy, ...expected });
 });
 
 test.each<[string, ReadAttempt[], Webhook, Health["state"]]>([
@@ -82,12 +81,12 @@ test.each<[string, ReadAttempt[], Webhook, Health["state"]]>([
   ["fails its first attempts is failing", [failure(-9)], { failing_since: at(-9) }, "failing"],
   ["was disabled before the first is disabled", [], { disabled_at: at(-9) }, "disabled"],
 ])("a webhook that %s", (_, attempts, webhook, state) => {
-  expect(healthOf(webhook, { attempts, isComplete: true, nextLookAt: undefined }, now).state).toBe(state);
+  expect(healthOf(webhook, { attempts, isComplete: true, hasWaiting: false }, now).state).toBe(state);
 });
 
 test("last_success_at is the latest success in whatever order the attempts are, also of a test delivery", () => {
   const healthWith = (attempts: ReadAttempt[]) =>
-    healthOf({}, { attempts, isComplete: true, nextLookAt: undefined }, now).last_success_at;
+    healthOf({}, { attempts, isComplete: true, hasWaiting: false }, now).last_success_at;
   expect(healthWith([success(-9), success(-3), failure(-1), success(-6)])).toBe(at(-3));
   expect(healthWith([success(-9), { ...success(-3), isTest: true }])).toBe(at(-3));
   expect(healthWith([failure(-3)])).toBeNull();
@@ -96,7 +95,7 @@ test("last_success_at is the latest success in whatever order the attempts are, 
 describe("last_error", () => {
   const stored = { at: at(-60), error_code: "connection_refused" as const };
   const lastError = (webhook: Webhook, attempts: ReadAttempt[]) =>
-    healthOf(webhook, { attempts, isComplete: true, nextLookAt: undefined }, now).last_error;
+    healthOf(webhook, { attempts, isComplete: true, hasWaiting: false }, now).last_error;
 
   test("is null for a webhook that has not failed since its last success", () => {
     expect(lastError({}, [failure(-9), success(-3)])).toBeNull();
