@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { demoUser } from "../bin/local/demo-user.ts";
+import { demoUser } from "../bin/demo/demo-user.ts";
 
 export interface Service {
   baseUrl: string;

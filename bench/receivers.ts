@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { startDynamo } from "../bin/local/engines.ts";
+import { startDynamo } from "../bin/emulator/engines.ts";
 import { type Endable, startChild } from "./child.ts";
 
 export interface Arrival {

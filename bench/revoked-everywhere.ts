@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
-import { mintToken } from "../bin/local/mint-token.ts";
+import { mintToken } from "../bin/command/mint-token.ts";
 import { Verifier } from "../packages/verifier/src/index.ts";
 import { withStarted } from "./child.ts";
 import { type Bench, percentile, type Result, tableOf } from "./harness.ts";

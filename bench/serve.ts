@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { Webhook } from "svix";
-import { startSqs } from "../bin/local/engines.ts";
+import { startSqs } from "../bin/emulator/engines.ts";
 import type { Arrival, Received, Served } from "./receivers.ts";
 
 /*

@@ -32,7 +32,7 @@ function start() {
 async function run(path) {
   // From the second start on, programs take about three quarters of the time. An environment with NODE_COMPILE_CACHE keeps its own.
   enableCompileCache(join(root, "node_modules/.cache/node"));
-  const output = join(root, "packages/cli/src/checked-output.ts");
+  const output = join(root, "packages/cli/src/terminal/checked-output.ts");
   const [{ main }, { watchOutput }] = await Promise.all([path, output].map((each) => import(pathToFileURL(each).href)));
   watchOutput((code) => {
     // The program continues, so that a drill undoes its faults. EPIPE: a reader such as `head` has closed the pipe.

@@ -32,7 +32,7 @@ export function contentSecurityPolicy(apiUrl: string): string {
 /** The API page: docs/openapi.json, rendered. */
 export const API_PAGE = "docs.html";
 
-/** The Content-Security-Policy of the API page: what its own `meta` element (bin/openapi/page.ts) cannot contain. */
+/** The Content-Security-Policy of the API page: what its own `meta` element (contract/page.ts) cannot contain. */
 export const apiPagePolicy = "frame-ancestors 'none'";
 
 export const pageHeaders = {

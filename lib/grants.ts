@@ -107,7 +107,7 @@ export function allow(actions: string[], resources: string[]): PolicyStatement {
 /**
  * Returns the statement for one table. A function that may write to a table of secrets but not read it must not get an
  * item as the return value of a write (ReturnValues), hence the condition. IAM has no key for
- * ReturnValuesOnConditionCheckFailure: a local run denies it (bin/local/permissions.ts), so that no store uses it.
+ * ReturnValuesOnConditionCheckFailure: a local run denies it (bin/emulator/permissions.ts), so that no store uses it.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
  */
 function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement {

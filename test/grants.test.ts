@@ -7,7 +7,7 @@ import {
   type Right,
   trail,
   withGrantsOf,
-} from "../bin/local/permissions.ts";
+} from "../bin/emulator/permissions.ts";
 import { functionRows } from "../functions/foundation/manifest/function-rows.ts";
 import type { Grants } from "../functions/foundation/manifest/grants-schema.ts";
 import type { Trigger } from "../functions/foundation/manifest/workers.ts";

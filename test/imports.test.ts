@@ -25,7 +25,7 @@ const importPattern = new RegExp(
   "gm",
 );
 
-const files = ["bin", "lib", "functions", "packages", "bench"].flatMap((folder) =>
+const files = ["bin", "contract", "lib", "functions", "packages", "bench"].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => /\.(tsx?|[mc]?js)$/.test(name) && !/(^|\/)(node_modules|dist)\//.test(name))
     .map((name) => read(join(folder, name))),
@@ -96,13 +96,18 @@ test.each([
 });
 
 test("functions import nothing from the stack, the local run or the packages", () => {
-  const isForeign = (name: string) => /^(lib|bin|packages|test|bench)\//.test(name);
+  const isForeign = (name: string) => /^(lib|bin|contract|packages|test|bench)\//.test(name);
   expect(offenders(inFolder("functions"), isForeign)).toEqual([]);
 });
 
 test("the dependencies in package.json are the packages that functions import", () => {
   const imported = new Set(inFolder("functions").flatMap(({ packages }) => packages));
   expect([...imported].sort()).toEqual(Object.keys(manifestOf(".").dependencies ?? {}).sort());
+});
+
+test("the contract imports only functions and the terms of the stack, and no program", () => {
+  const isForbidden = (name: string) => /^(bin|test|bench)\//.test(name);
+  expect(offenders(inFolder("contract"), isForbidden)).toEqual([]);
 });
 
 test("the stack and the commands import nothing from the tests or the benchmarks", () => {
@@ -113,7 +118,7 @@ test("the stack and the commands import nothing from the tests or the benchmarks
 test("the stack imports only the manifest from the functions, and nothing from bin or the packages", () => {
   const isForbidden = (name: string) =>
     (name.startsWith("functions/") && !name.startsWith("functions/foundation/manifest/")) ||
-    /^(bin|packages)\//.test(name);
+    /^(bin|contract|packages)\//.test(name);
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
@@ -134,7 +139,7 @@ test("a package imports only itself, the client and the shared files", () => {
   for (const name of packageNames) {
     const own = new RegExp(`^packages/(client|${name})/`);
     const isForeign = (path: string) =>
-      /^(functions|lib|bin|packages|test|bench)\//.test(path) && !own.test(path) && !shared.includes(path);
+      /^(functions|lib|bin|contract|packages|test|bench)\//.test(path) && !own.test(path) && !shared.includes(path);
     expect(offenders(inFolder(`packages/${name}`), isForeign)).toEqual([]);
   }
 });

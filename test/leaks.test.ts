@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { mintToken } from "../bin/local/mint-token.ts";
+import { mintToken } from "../bin/command/mint-token.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/identity/api-keys/api-key.ts";
 import { signatureHeaders } from "../functions/webhooks/receiver/signature.ts";
 import { generateSecret } from "../functions/webhooks/webhook/webhook.ts";

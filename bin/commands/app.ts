@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { AwsSolutionsChecks } from "cdk-nag";
+import { apiPage } from "../../contract/page.ts";
 import { API_PAGE } from "../../lib/console-headers.ts";
 import { stackName } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStageError } from "../../lib/stage.ts";
 import { InvalidContextError, readContext } from "../../lib/stages.ts";
 import { writeConsole } from "../../packages/console/build.ts";
-import { command } from "../local/command.ts";
-import { StartError } from "../local/start-error.ts";
-import { apiPage } from "../openapi/page.ts";
+import { command } from "../command/command.ts";
+import { StartError } from "../command/start-error.ts";
 import { build } from "./build.ts";
 
 /*

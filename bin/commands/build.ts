@@ -1,5 +1,5 @@
 import { bundleFunctions } from "../build/bundle-functions.ts";
-import { command } from "../local/command.ts";
+import { command } from "../command/command.ts";
 
 const help = {
   name: "npm run build",

@@ -1,11 +1,11 @@
-import { requireStdout } from "../../packages/cli/src/checked-output.ts";
-import { command } from "../local/command.ts";
-import { notRunning } from "../local/connect.ts";
-import { demoUser } from "../local/demo-user.ts";
-import { mintToken } from "../local/mint-token.ts";
-import { findRunning } from "../local/running-service.ts";
-import { readSettings, settingRows } from "../local/settings.ts";
-import { consoleLink } from "../local/start-page.ts";
+import { requireStdout } from "../../packages/cli/src/terminal/checked-output.ts";
+import { command } from "../command/command.ts";
+import { notRunning } from "../command/connect.ts";
+import { mintToken } from "../command/mint-token.ts";
+import { findRunning } from "../command/running-service.ts";
+import { readSettings, settingRows } from "../command/settings.ts";
+import { consoleLink } from "../command/start-page.ts";
+import { demoUser } from "../demo/demo-user.ts";
 
 const help = {
   name: "npm run --silent console",

@@ -4,19 +4,19 @@ import { settings as functionSettings } from "../../functions/foundation/platfor
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { type Client, createClient } from "../../packages/client/src/client.ts";
 import { type VerifyWebhookOptions, verifyWebhook } from "../../packages/client/src/verify-webhook.ts";
-import { command, UsageError } from "../local/command.ts";
-import { connect } from "../local/connect.ts";
-import { runCiDemo } from "../local/demo-ci.ts";
-import { heading, rejectionOf, show, step, verdict } from "../local/demo-page.ts";
-import { startReceiver } from "../local/demo-receiver.ts";
-import { startDemoService } from "../local/demo-service.ts";
-import { demoUser } from "../local/demo-user.ts";
-import { mintToken } from "../local/mint-token.ts";
-import { findRunning } from "../local/running-service.ts";
-import { sendEvent } from "../local/send-event.ts";
-import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../local/settings.ts";
-import { startCommand } from "../local/shell-commands.ts";
-import { StartError } from "../local/start-error.ts";
+import { command, UsageError } from "../command/command.ts";
+import { connect } from "../command/connect.ts";
+import { mintToken } from "../command/mint-token.ts";
+import { findRunning } from "../command/running-service.ts";
+import { sendEvent } from "../command/send-event.ts";
+import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../command/settings.ts";
+import { startCommand } from "../command/shell-commands.ts";
+import { StartError } from "../command/start-error.ts";
+import { runCiDemo } from "../demo/demo-ci.ts";
+import { heading, rejectionOf, show, step, verdict } from "../demo/demo-page.ts";
+import { startReceiver } from "../demo/demo-receiver.ts";
+import { startDemoService } from "../demo/demo-service.ts";
+import { demoUser } from "../demo/demo-user.ts";
 
 const help = {
   name: "npm run --silent demo",

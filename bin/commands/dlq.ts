@@ -1,8 +1,8 @@
-import { printable } from "../../packages/cli/src/terminal.ts";
-import { command, UsageError } from "../local/command.ts";
-import { connect, connectToStage } from "../local/connect.ts";
-import { type DeadLetter, listDeadLetters, redriveDeadLetters } from "../local/dead-letters.ts";
-import { settingRows } from "../local/settings.ts";
+import { printable } from "../../packages/cli/src/terminal/terminal.ts";
+import { command, UsageError } from "../command/command.ts";
+import { connect, connectToStage } from "../command/connect.ts";
+import { type DeadLetter, listDeadLetters, redriveDeadLetters } from "../command/dead-letters.ts";
+import { settingRows } from "../command/settings.ts";
 
 const help = {
   name: "npm run --silent dlq",

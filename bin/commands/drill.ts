@@ -1,7 +1,7 @@
-import { printableText } from "../../packages/cli/src/terminal.ts";
+import { printableText } from "../../packages/cli/src/terminal/terminal.ts";
+import { command, helpPage } from "../command/command.ts";
 import { drillProgram, readDrillOptions } from "../drill/options.ts";
 import { runDrills } from "../drill/run.ts";
-import { command, helpPage } from "../local/command.ts";
 
 export async function main(): Promise<void> {
   const interrupt = new AbortController();

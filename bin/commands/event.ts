@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { eventNames } from "../../functions/foundation/events/deployment-event.ts";
 import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
 import { canonicalUuid } from "../../functions/foundation/platform/uuid.ts";
-import { command, UsageError } from "../local/command.ts";
-import { connect } from "../local/connect.ts";
-import { sendEvent } from "../local/send-event.ts";
-import { settingRows } from "../local/settings.ts";
+import { command, UsageError } from "../command/command.ts";
+import { connect } from "../command/connect.ts";
+import { sendEvent } from "../command/send-event.ts";
+import { settingRows } from "../command/settings.ts";
 
 const help = {
   name: "npm run --silent event",

@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { allEnded } from "../../functions/foundation/platform/parallel.ts";
-import { printable } from "../../packages/cli/src/terminal.ts";
+import { printable } from "../../packages/cli/src/terminal/terminal.ts";
+import { command, UsageError } from "../command/command.ts";
+import { settingRows } from "../command/settings.ts";
+import { StartError } from "../command/start-error.ts";
+import { unreachable } from "../command/unreachable.ts";
 import { functionOf } from "../import/invoke-function.ts";
 import { type Batch, batchesOf } from "../import/read-rows.ts";
-import { command, UsageError } from "../local/command.ts";
-import { settingRows } from "../local/settings.ts";
-import { StartError } from "../local/start-error.ts";
-import { unreachable } from "../local/unreachable.ts";
 
 const help = {
   name: "npm run --silent import",

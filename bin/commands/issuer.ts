@@ -1,12 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { command } from "../local/command.ts";
-import { demoJob, startDemoIssuer } from "../local/demo-issuer.ts";
-import { demoUser } from "../local/demo-user.ts";
-import { portInUse } from "../local/engines.ts";
-import { PORTS, readNumber, readSettings, settingRows } from "../local/settings.ts";
-import { scriptCommand, startCommand } from "../local/shell-commands.ts";
-import { StartError } from "../local/start-error.ts";
-import { stopOnSignal } from "../local/stop-on-signal.ts";
+import { command } from "../command/command.ts";
+import { PORTS, readNumber, readSettings, settingRows } from "../command/settings.ts";
+import { scriptCommand, startCommand } from "../command/shell-commands.ts";
+import { StartError } from "../command/start-error.ts";
+import { stopOnSignal } from "../command/stop-on-signal.ts";
+import { demoJob, startDemoIssuer } from "../demo/demo-issuer.ts";
+import { demoUser } from "../demo/demo-user.ts";
+import { portInUse } from "../emulator/engines.ts";
 
 const AUDIENCE = "deployments";
 

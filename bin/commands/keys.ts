@@ -1,9 +1,9 @@
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { revocationInput, handler as revokeAll } from "../../functions/identity/api-keys/revoke-all.ts";
-import { checkInput } from "../local/check-input.ts";
-import { command, UsageError } from "../local/command.ts";
-import { connect } from "../local/connect.ts";
-import { settingRows } from "../local/settings.ts";
+import { checkInput } from "../command/check-input.ts";
+import { command, UsageError } from "../command/command.ts";
+import { connect } from "../command/connect.ts";
+import { settingRows } from "../command/settings.ts";
 
 const help = {
   name: "npm run --silent keys",

@@ -1,13 +1,13 @@
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
-import { command } from "../local/command.ts";
-import { demoUser, seedDemoUser } from "../local/demo-user.ts";
-import { logToFile } from "../local/log-file.ts";
-import { mintToken } from "../local/mint-token.ts";
-import { startService } from "../local/service.ts";
-import { readSettings, settingRows } from "../local/settings.ts";
-import { startCommand } from "../local/shell-commands.ts";
-import { startPage } from "../local/start-page.ts";
-import { stopOnSignal } from "../local/stop-on-signal.ts";
+import { command } from "../command/command.ts";
+import { mintToken } from "../command/mint-token.ts";
+import { readSettings, settingRows } from "../command/settings.ts";
+import { startCommand } from "../command/shell-commands.ts";
+import { startPage } from "../command/start-page.ts";
+import { stopOnSignal } from "../command/stop-on-signal.ts";
+import { demoUser, seedDemoUser } from "../demo/demo-user.ts";
+import { logToFile } from "../emulator/log-file.ts";
+import { startService } from "../emulator/service.ts";
 
 const help = {
   name: "npm start",

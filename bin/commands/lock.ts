@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { command } from "../local/command.ts";
-import { StartError } from "../local/start-error.ts";
+import { command } from "../command/command.ts";
+import { StartError } from "../command/start-error.ts";
 
 const path = join(import.meta.dirname, "../../package-lock.json");
 

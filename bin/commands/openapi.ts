@@ -1,13 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { command } from "../local/command.ts";
-import { openApiDocument } from "../openapi/document.ts";
-import { permissionMeanings } from "../openapi/responses/api-key.ts";
-import { certificationCheckMeanings } from "../openapi/responses/certification.ts";
-import { webhookEventMeanings } from "../openapi/responses/payload.ts";
-import { deliveryErrorMeanings } from "../openapi/responses/webhook.ts";
-import type { Json } from "../openapi/schemas.ts";
+import { openApiDocument } from "../../contract/document.ts";
+import { permissionMeanings } from "../../contract/responses/api-key.ts";
+import { certificationCheckMeanings } from "../../contract/responses/certification.ts";
+import { webhookEventMeanings } from "../../contract/responses/payload.ts";
+import { deliveryErrorMeanings } from "../../contract/responses/webhook.ts";
+import type { Json } from "../../contract/schemas.ts";
+import { command } from "../command/command.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -66,7 +66,7 @@ function formatted(path: string, text: string): string {
 const help = {
   name: "npm run --silent openapi",
   about: `Writes docs/openapi.json and the client's types and values (packages/client/src/schema.d.ts, values.ts) from the
-endpoints, their schemas and the texts in bin/openapi/operations.ts.`,
+endpoints, their schemas and the texts in contract/operations.ts.`,
   examples: ["npm run --silent openapi"],
 };
 

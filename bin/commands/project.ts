@@ -4,10 +4,10 @@ import { logSink } from "../../functions/foundation/platform/log.ts";
 import { handler as removeMember } from "../../functions/identity/members/remove-member.ts";
 import { handler as upsertMember } from "../../functions/identity/members/upsert-member.ts";
 import { handler as suspend, suspensionInput } from "../../functions/webhooks/webhook/suspend.ts";
-import { checkInput } from "../local/check-input.ts";
-import { command, UsageError } from "../local/command.ts";
-import { connect } from "../local/connect.ts";
-import { settingRows } from "../local/settings.ts";
+import { checkInput } from "../command/check-input.ts";
+import { command, UsageError } from "../command/command.ts";
+import { connect } from "../command/connect.ts";
+import { settingRows } from "../command/settings.ts";
 
 const help = {
   name: "npm run --silent project",

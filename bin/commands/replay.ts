@@ -1,12 +1,12 @@
 import { type ReplayResult, handler as replay } from "../../functions/deliveries/intake/replay.ts";
 import { replayInput } from "../../functions/deliveries/log/delivery-presenter.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
-import { checkInput } from "../local/check-input.ts";
-import { command, UsageError } from "../local/command.ts";
-import { connect } from "../local/connect.ts";
-import { settingRows } from "../local/settings.ts";
-import { StartError } from "../local/start-error.ts";
-import { unreachable } from "../local/unreachable.ts";
+import { checkInput } from "../command/check-input.ts";
+import { command, UsageError } from "../command/command.ts";
+import { connect } from "../command/connect.ts";
+import { settingRows } from "../command/settings.ts";
+import { StartError } from "../command/start-error.ts";
+import { unreachable } from "../command/unreachable.ts";
 
 const help = {
   name: "npm run --silent replay",

@@ -1,5 +1,5 @@
-import { printableText } from "../../packages/cli/src/terminal.ts";
-import { command } from "../local/command.ts";
+import { printableText } from "../../packages/cli/src/terminal/terminal.ts";
+import { command } from "../command/command.ts";
 import { readSmokeOptions, smokeProgram } from "../smoke/options.ts";
 import { smoke } from "../smoke/run.ts";
 

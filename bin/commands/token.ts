@@ -1,7 +1,7 @@
-import { requireStdout } from "../../packages/cli/src/checked-output.ts";
-import { command, UsageError } from "../local/command.ts";
-import { DEFAULT_TOKEN_SECONDS, mintToken } from "../local/mint-token.ts";
-import { readSettings, settingRows } from "../local/settings.ts";
+import { requireStdout } from "../../packages/cli/src/terminal/checked-output.ts";
+import { command, UsageError } from "../command/command.ts";
+import { DEFAULT_TOKEN_SECONDS, mintToken } from "../command/mint-token.ts";
+import { readSettings, settingRows } from "../command/settings.ts";
 
 const help = {
   name: "npm run --silent token",

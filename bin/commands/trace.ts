@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { command, UsageError } from "../local/command.ts";
-import { StartError } from "../local/start-error.ts";
+import { command, UsageError } from "../command/command.ts";
+import { StartError } from "../command/start-error.ts";
 
 const help = {
   name: "npm run --silent trace",

@@ -11,7 +11,7 @@ import { DeleteMessageCommand, GetQueueUrlCommand, type Message, SendMessageComm
 import { deadLetterName, type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
-import { makeVisible, receiveAll } from "../local/dead-letters.ts";
+import { makeVisible, receiveAll } from "../command/dead-letters.ts";
 import { AwsError, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
 import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
 

@@ -1,4 +1,4 @@
-import { UsageError } from "../local/command.ts";
+import { UsageError } from "../command/command.ts";
 import { type DrillName, drills, isDrillName } from "./drills.ts";
 
 export interface DrillOptions {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AlarmHistoryItem, DescribeAlarmHistoryCommand } from "@aws-sdk/client-cloudwatch";
-import { UsageError } from "../local/command.ts";
+import { UsageError } from "../command/command.ts";
 import { cloudWatch } from "../smoke/aws/clients.ts";
 import { type Alarm, describeAlarms, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";

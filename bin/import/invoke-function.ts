@@ -1,10 +1,10 @@
 import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { constructId, stackName } from "../../lib/names.ts";
-import { notRunning } from "../local/connect.ts";
-import { findRunning } from "../local/running-service.ts";
-import { readSettings, setFunctionDefaults } from "../local/settings.ts";
-import { StartError } from "../local/start-error.ts";
+import { notRunning } from "../command/connect.ts";
+import { findRunning } from "../command/running-service.ts";
+import { readSettings, setFunctionDefaults } from "../command/settings.ts";
+import { StartError } from "../command/start-error.ts";
 
 /** Longer than the timeout of the functions. */
 const REQUEST_TIMEOUT_MS = 70_000;

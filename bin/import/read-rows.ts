@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { parseJson } from "../../functions/foundation/platform/parse-json.ts";
 import { canonicalUuid } from "../../functions/foundation/platform/uuid.ts";
-import { StartError } from "../local/start-error.ts";
+import { StartError } from "../command/start-error.ts";
 
 /** Rows of a file that are sent together. */
 export interface Batch {

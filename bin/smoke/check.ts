@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Project, WebhookRef } from "../../packages/client/src/client.ts";
-import type { startReceiver } from "../local/demo-receiver.ts";
+import type { startReceiver } from "../demo/demo-receiver.ts";
 import type { StageAccount } from "./aws/cloudwatch.ts";
 import type { SmokeOptions } from "./options.ts";
 

@@ -1,7 +1,7 @@
 import type { Project } from "../../packages/client/src/client.ts";
 import { ApiError } from "../../packages/client/src/errors.ts";
 import { verifyWebhook } from "../../packages/client/src/verify-webhook.ts";
-import { rejectionOf } from "../local/demo-page.ts";
+import { rejectionOf } from "../demo/demo-page.ts";
 import {
   assert,
   type CheckContext,

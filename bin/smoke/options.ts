@@ -1,5 +1,5 @@
 import { canonicalUuid } from "../../functions/foundation/platform/uuid.ts";
-import { UsageError } from "../local/command.ts";
+import { UsageError } from "../command/command.ts";
 
 export const smokeProgram = {
   name: "npm run --silent smoke",

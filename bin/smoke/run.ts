@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { createClient } from "../../packages/client/src/client.ts";
 import { ApiError } from "../../packages/client/src/errors.ts";
-import { style } from "../local/demo-page.ts";
-import { startReceiver } from "../local/demo-receiver.ts";
+import { style } from "../demo/demo-page.ts";
+import { startReceiver } from "../demo/demo-receiver.ts";
 import { type Check, type CheckContext, type CheckGroup, CheckSkipped, CheckWarning, type Limits } from "./check.ts";
 import { askAt, gateway } from "./gateway-checks.ts";
 import { keyJourney, removeAll, webhookJourney } from "./journey.ts";

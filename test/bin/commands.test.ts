@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DynamoDBClient, QueryCommand } from "@aws-sdk/client-dynamodb";
 import jwt from "jsonwebtoken";
-import { mintToken } from "../../bin/local/mint-token.ts";
+import { mintToken } from "../../bin/command/mint-token.ts";
 import { tables } from "../../functions/foundation/manifest/tables.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
@@ -323,7 +323,7 @@ test("demo ci shows a job without a key, and that everything else is refused, be
   expect(stdout).not.toContain("✘");
 });
 
-// test/bin/local/local.test.ts tests it when only the running service has the setting.
+// test/bin/emulator/local.test.ts tests it when only the running service has the setting.
 test("demo prints why it cannot start a service without receivers on this machine, before its first step", async () => {
   const own = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
   expect(await commandHere("demo", [], own)).toEqual({

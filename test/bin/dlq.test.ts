@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { GetQueueAttributesCommand, PurgeQueueCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { listDeadLetters, redriveDeadLetters } from "../../bin/local/dead-letters.ts";
+import { listDeadLetters, redriveDeadLetters } from "../../bin/command/dead-letters.ts";
 import { interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { helpPage, readArguments, UsageError } from "../../bin/command/command.ts";
 import { type DrillName, drills } from "../../bin/drill/drills.ts";
 import { drillProgram, readDrillOptions } from "../../bin/drill/options.ts";
 import { runDrills } from "../../bin/drill/run.ts";
-import { helpPage, readArguments, UsageError } from "../../bin/local/command.ts";
 import { SynthesizedStack } from "../lib/synthesized.ts";
 import { AwsAccount, serveAwsAccount } from "../support/aws-account.ts";
 import { commandHere } from "../support/command-here.ts";

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { stripVTControlCharacters } from "node:util";
-import { helpPage, readArguments, UsageError } from "../../bin/local/command.ts";
+import { helpPage, readArguments, UsageError } from "../../bin/command/command.ts";
 import type { Limits } from "../../bin/smoke/check.ts";
 import { gateway } from "../../bin/smoke/gateway-checks.ts";
 import { readSmokeOptions, type SmokeOptions, smokeProgram } from "../../bin/smoke/options.ts";

@@ -45,10 +45,13 @@ test("every npm script that starts a program finds it, and prints nothing of its
   expect(app).toBe("node_modules/.bin/node bin/run.cjs app");
 });
 
-test.each([[[]], [["nope"]], [["../local/command"]]])("without the name of a program, as in %j, lists them", (args) => {
-  const stderr = `Pass the name of a program: ${programs.join(", ")}.\n`;
-  expect(runNode(["bin/run.cjs", ...args])).toEqual({ status: 2, stdout: "", stderr });
-});
+test.each([[[]], [["nope"]], [["../command/command"]]])(
+  "without the name of a program, as in %j, lists them",
+  (args) => {
+    const stderr = `Pass the name of a program: ${programs.join(", ")}.\n`;
+    expect(runNode(["bin/run.cjs", ...args])).toEqual({ status: 2, stdout: "", stderr });
+  },
+);
 
 describe("a Node that cannot run TypeScript", () => {
   test("hands over to the project's own Node, with arguments, output and exit code", () => {
@@ -127,7 +130,7 @@ describe("app, which the CDK starts,", () => {
     const CDK_CONTEXT_JSON = '{"stage":"nope"}';
     const stderr = 'No stage named "nope". Known stages: dev, prod. Choose one with -c stage=<name>.\n';
     const project = mkdtempSync(join(scratch, "unbuilt-"));
-    for (const name of ["bin", "lib", "functions", "packages"]) {
+    for (const name of ["bin", "contract", "lib", "functions", "packages"]) {
       cpSync(join(root, name), join(project, name), { recursive: true });
     }
     for (const name of ["package.json", "tsconfig.json"]) copyFileSync(join(root, name), join(project, name));

@@ -81,7 +81,7 @@ test("docs/configuration.md has the table of settings", () => {
 
 test("the table of settings has every variable that a function reads", () => {
   expect(Object.keys(settings).length).toBeGreaterThan(5);
-  const source = page("functions/foundation/platform/env.ts") + page("bin/local/settings.ts");
+  const source = page("functions/foundation/platform/env.ts") + page("bin/command/settings.ts");
   // Set by the stack, by Lambda or by the local run, not by a person.
   const isInternal =
     /^(STAGE|KEEPS_DATA|AWS_REGION|AWS_LAMBDA_FUNCTION_VERSION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|IMPORTED_KEYS_PEPPER_ARN|.*_TABLE|.*_TOPIC_ARN|.*QUEUE_URL.*)$/;

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { demoUser } from "../../bin/local/demo-user.ts";
+import { demoUser } from "../../bin/demo/demo-user.ts";
 import { signatureHeaders } from "../../functions/webhooks/receiver/signature.ts";
 
 /* The README is short, and its snippet works. */

@@ -1,5 +1,5 @@
 import { SendMessageCommand, SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
-import { redriveDeadLetters } from "../../bin/local/dead-letters.ts";
+import { redriveDeadLetters } from "../../bin/command/dead-letters.ts";
 import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { deadLetterUrl, queueUrl } from "../../functions/foundation/platform/env.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../bin/local/lambda.ts";
-import { mintToken } from "../../bin/local/mint-token.ts";
+import { mintToken } from "../../bin/command/mint-token.ts";
+import { fromSources, invoke } from "../../bin/emulator/lambda.ts";
 import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import { tableName } from "../../functions/foundation/platform/env.ts";

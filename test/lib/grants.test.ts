@@ -1,4 +1,4 @@
-import { allowedCallsOf } from "../../bin/local/permissions.ts";
+import { allowedCallsOf } from "../../bin/emulator/permissions.ts";
 import { reservedUserIds } from "../../functions/foundation/access/identity.ts";
 import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
 import type { Grants, IndexKey } from "../../functions/foundation/manifest/grants-schema.ts";

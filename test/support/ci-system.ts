@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { type DemoIssuer, type IssuerAlgorithm, startDemoIssuer } from "../../bin/local/demo-issuer.ts";
+import { type DemoIssuer, type IssuerAlgorithm, startDemoIssuer } from "../../bin/demo/demo-issuer.ts";
 import { closeAfterFile } from "./cleanup.ts";
 
 /** A CI system on this machine, which the services of this file accept. */

@@ -149,7 +149,7 @@ export function useConsole(): void {
       const [, response] = routes.findLast(([route]) => sentTo(route).includes(each)) ?? [];
       return response?.(each) ?? failure(404, "not_found", `No stub for ${each.method} ${path}.`);
     });
-    ({ App } = await source("app.tsx"));
+    ({ App } = await source("screens/app.tsx"));
   });
 
   afterEach(async () => {

@@ -1,8 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { startDynamo } from "../../bin/local/engines.ts";
-import { startQueueEngine } from "../../bin/local/queue-engine.ts";
-import { createQueues, createTables } from "../../bin/local/resources.ts";
+import { startDynamo } from "../../bin/emulator/engines.ts";
+import { startQueueEngine } from "../../bin/emulator/queue-engine.ts";
+import { createQueues, createTables } from "../../bin/emulator/resources.ts";
 import { queues } from "../../functions/foundation/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/foundation/platform/aws.ts";
 import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";

@@ -24,6 +24,6 @@ export function expectDocumentedCode(method: string, url: string, code: string):
   if (codes.includes(code)) return;
   throw new Error(
     `${method} ${pathname} returned ${code}, which ${operation.operationId} does not list. ` +
-      "Add it to its `errors` in bin/openapi/operations.ts, then run npm run openapi.",
+      "Add it to its `errors` in contract/operations.ts, then run npm run openapi.",
   );
 }

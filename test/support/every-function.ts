@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { startDemoIssuer } from "../../bin/local/demo-issuer.ts";
-import { fromSources, invoke } from "../../bin/local/lambda.ts";
+import { startDemoIssuer } from "../../bin/demo/demo-issuer.ts";
+import { fromSources, invoke } from "../../bin/emulator/lambda.ts";
 import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
 import { enqueue } from "../../functions/deliveries/line/delivery-queue.ts";
 import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
@@ -125,7 +125,7 @@ async function callEndpoint(
   if (response.status < 300) return;
   const { code, message } = response.body.error;
   throw new Error(
-    `${method} ${path} returned ${code}: ${message} If the body is wrong, fix the example of ${file} in bin/openapi/operations.ts, then run npm run openapi.`,
+    `${method} ${path} returned ${code}: ${message} If the body is wrong, fix the example of ${file} in contract/operations.ts, then run npm run openapi.`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startDynamo, startSqs } from "../../bin/local/engines.ts";
+import { startDynamo, startSqs } from "../../bin/emulator/engines.ts";
 import { createRunFolder } from "./run-folder.mjs";
 
 /**

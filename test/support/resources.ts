@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createQueues, createTables, createTopics } from "../../bin/local/resources.ts";
+import { createQueues, createTables, createTopics } from "../../bin/emulator/resources.ts";
 import { dynamo, sns, sqs } from "../../functions/foundation/platform/aws.ts";
 
 /** Creates tables, queues and topics for this test file only and points the functions at them. For `beforeAll`. */

@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { type EventSources, startEventSources } from "../../bin/local/event-sources.ts";
-import { createGateway } from "../../bin/local/gateway.ts";
-import { fromSources } from "../../bin/local/lambda.ts";
-import { mintToken } from "../../bin/local/mint-token.ts";
+import { mintToken } from "../../bin/command/mint-token.ts";
+import { type EventSources, startEventSources } from "../../bin/emulator/event-sources.ts";
+import { createGateway } from "../../bin/emulator/gateway.ts";
+import { fromSources } from "../../bin/emulator/lambda.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { handler as upsertMember } from "../../functions/identity/members/upsert-member.ts";
@@ -54,7 +54,7 @@ export async function startTestService({ deliver = false } = {}): Promise<TestSe
   process.env.JWT_SECRET ??= jwtSecret;
   process.env.OIDC_ISSUERS ??= JSON.stringify([{ name: "github", audience: "deployments" }]);
   process.env.WEBHOOK_ALLOW_CIDRS ??= "127.0.0.0/8,::1/128";
-  // Tests send more requests per second than users do. test/bin/local/ tests the throttle itself.
+  // Tests send more requests per second than users do. test/bin/emulator/ tests the throttle itself.
   const server = await createGateway(fromSources, undefined, () => true);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -5,7 +5,7 @@ import { CloudWatchLogsClient } from "@aws-sdk/client-cloudwatch-logs";
 import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
-import { StartError } from "../../local/start-error.ts";
+import { StartError } from "../../command/start-error.ts";
 
 /* The AWS clients with which the smoke test and the drills act as an operator. Functions use none of them. */
 

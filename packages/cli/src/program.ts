@@ -1,26 +1,26 @@
 import { type Command, CommanderError, Help, type Option } from "commander";
-import { addAccount } from "./account.ts";
-import { addApply } from "./apply.ts";
-import { addAudit } from "./audit.ts";
-import { watchOutput } from "./checked-output.ts";
-import { addCompletion } from "./completion.ts";
-import { addDeliveries } from "./deliveries.ts";
-import { addDeployments } from "./deployments.ts";
-import { reportError, reportUsageError } from "./error-report.ts";
-import { addEvents } from "./events.ts";
-import { CommandError, exitCodes, exitCodesHelp } from "./exit-codes.ts";
-import { addHelp } from "./help.ts";
-import { addKeys } from "./keys.ts";
-import { addListen } from "./listen.ts";
-import { addMcp } from "./mcp.ts";
-import { addProjects } from "./projects.ts";
-import { addServiceAccounts } from "./service-accounts.ts";
-import { SvcCommand } from "./svc-command.ts";
-import { addTrigger } from "./trigger.ts";
-import { addVerify } from "./verify.ts";
+import { addAccount } from "./commands/account.ts";
+import { addApply } from "./commands/apply.ts";
+import { addAudit } from "./commands/audit.ts";
+import { addCompletion } from "./commands/completion.ts";
+import { addDeliveries } from "./commands/deliveries.ts";
+import { addDeployments } from "./commands/deployments.ts";
+import { addEvents } from "./commands/events.ts";
+import { addKeys } from "./commands/keys.ts";
+import { addListen } from "./commands/listen.ts";
+import { addMcp } from "./commands/mcp.ts";
+import { addProjects } from "./commands/projects.ts";
+import { addServiceAccounts } from "./commands/service-accounts.ts";
+import { SvcCommand } from "./commands/svc-command.ts";
+import { addTrigger } from "./commands/trigger.ts";
+import { addVerify } from "./commands/verify.ts";
+import { addWebhooks } from "./commands/webhooks.ts";
+import { addWorkflows } from "./commands/workflows.ts";
+import { watchOutput } from "./terminal/checked-output.ts";
+import { reportError, reportUsageError } from "./terminal/error-report.ts";
+import { CommandError, exitCodes, exitCodesHelp } from "./terminal/exit-codes.ts";
+import { addHelp } from "./terminal/help.ts";
 import { packageVersion } from "./version.ts";
-import { addWebhooks } from "./webhooks.ts";
-import { addWorkflows } from "./workflows.ts";
 
 const help = `
 The service and the credential are SVC_BASE_URL and SVC_API_KEY (an API key or a JWT), or those of svc login.

@@ -1,6 +1,6 @@
 import { render } from "preact";
-import { App } from "./app.tsx";
-import { sessionOf, storeSession, takeTokenFromAddress } from "./session.ts";
+import { sessionOf, storeSession, takeTokenFromAddress } from "./data/session.ts";
+import { App } from "./screens/app.tsx";
 
 /** Settings from the server that serves the page. */
 interface Config {

@@ -1,6 +1,6 @@
 import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
+import { exitCodeAfter } from "../../../packages/cli/src/commands/wait-for-deployment.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
-import { exitCodeAfter } from "../../../packages/cli/src/wait-for-deployment.ts";
 import type { Client, DeploymentEvent, EventName } from "../../../packages/client/src/client.ts";
 import { byTime, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 

@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
 import { webhookEventNames } from "../../../functions/foundation/events/webhook-event.ts";
 import { permissions } from "../../../functions/foundation/manifest/permissions.ts";
-import { readSince } from "../../../packages/cli/src/deliveries.ts";
-import { readTimeout } from "../../../packages/cli/src/deployments.ts";
-import { namesOption } from "../../../packages/cli/src/names-option.ts";
+import { readSince } from "../../../packages/cli/src/commands/deliveries.ts";
+import { readTimeout } from "../../../packages/cli/src/commands/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
+import { namesOption } from "../../../packages/cli/src/terminal/names-option.ts";
 
 /* Default values of options, and the values that they accept. */
 

@@ -16,7 +16,7 @@ import { join, relative } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { jest } from "@jest/globals";
-import { mintToken } from "../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../bin/command/mint-token.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";

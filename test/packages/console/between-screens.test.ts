@@ -62,7 +62,7 @@ const clicks =
   };
 
 beforeEach(async () => {
-  (await source("session.ts")).clearSession();
+  (await source("data/session.ts")).clearSession();
   respondWithSamples();
   const shop = { id: projectId, name: "Shop", role: "admin", created_at: at };
   respond("GET v1/projects", () => json([shop, { ...shop, id: otherProjectId, name: "Library" }]));

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { mintToken } from "../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../bin/command/mint-token.ts";
 import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
 import { tables } from "../../../functions/foundation/manifest/tables.ts";
 import { handler as upsertMember } from "../../../functions/identity/members/upsert-member.ts";

@@ -40,7 +40,7 @@ import {
 useConsole();
 
 beforeEach(async () => {
-  (await source("session.ts")).clearSession();
+  (await source("data/session.ts")).clearSession();
   const inUtc = function (this: Date, _: unknown, options?: object) {
     return `${this.toISOString()} ${Object.values(options ?? {})}`;
   };

@@ -6,11 +6,11 @@ import { signatureHeaders } from "../../../functions/webhooks/receiver/signature
 import type { DeploymentEvent } from "../../../packages/client/src/client.ts";
 import { deploymentsOf, mergeEvents } from "../../../packages/client/src/deployment-timeline.ts";
 import { detailOf } from "../../../packages/client/src/event-detail.ts";
-import { deliveryFiltersOf, eventFiltersOf, idOf } from "../../../packages/console/src/address-filters.ts";
-import { bodyOf, curlOf, headersOf } from "../../../packages/console/src/attempt-request.ts";
-import { attemptBars, linesThrough, scaleTop } from "../../../packages/console/src/chart-points.ts";
-import { routeOf, withQuery } from "../../../packages/console/src/route.ts";
-import { percent } from "../../../packages/console/src/share.ts";
+import { deliveryFiltersOf, eventFiltersOf, idOf } from "../../../packages/console/src/data/address-filters.ts";
+import { bodyOf, curlOf, headersOf } from "../../../packages/console/src/data/attempt-request.ts";
+import { attemptBars, linesThrough, scaleTop } from "../../../packages/console/src/data/chart-points.ts";
+import { routeOf, withQuery } from "../../../packages/console/src/data/route.ts";
+import { percent } from "../../../packages/console/src/data/share.ts";
 import { needs } from "../../support/optional-program.ts";
 
 /* What the lists, the timeline and the charts of the console show, computed without a browser. */

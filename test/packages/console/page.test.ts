@@ -7,12 +7,17 @@ import { gzipSync } from "node:zlib";
 import { signatureHeaders } from "../../../functions/webhooks/receiver/signature.ts";
 import type { AuditEvent } from "../../../packages/client/src/client.ts";
 import { buildConsole, type PageFile, writeConsole } from "../../../packages/console/build.ts";
-import { actorOf, namesIn, sentenceOf } from "../../../packages/console/src/audit-sentences.ts";
-import { mergePages } from "../../../packages/console/src/delivery-pages.ts";
-import * as permissions from "../../../packages/console/src/permissions.ts";
-import { routeOf } from "../../../packages/console/src/route.ts";
-import { filesOf, type SnippetLanguage, snippetLanguages, snippets } from "../../../packages/console/src/snippets.ts";
-import { countdown, duration, elapsed, relative } from "../../../packages/console/src/time.ts";
+import { actorOf, namesIn, sentenceOf } from "../../../packages/console/src/data/audit-sentences.ts";
+import { mergePages } from "../../../packages/console/src/data/delivery-pages.ts";
+import * as permissions from "../../../packages/console/src/data/permissions.ts";
+import { routeOf } from "../../../packages/console/src/data/route.ts";
+import {
+  filesOf,
+  type SnippetLanguage,
+  snippetLanguages,
+  snippets,
+} from "../../../packages/console/src/data/snippets.ts";
+import { countdown, duration, elapsed, relative } from "../../../packages/console/src/data/time.ts";
 import { needs } from "../../support/optional-program.ts";
 
 /* The parts of the console's page that need no browser. */

@@ -335,13 +335,13 @@ test("older events that arrive after the filter was changed are not shown", asyn
 });
 
 test("a key is marked as expired from the moment on at which it expires", async () => {
-  const { KeyExpiry } = await source("key-limits.tsx");
+  const { KeyExpiry } = await source("parts/key-limits.tsx");
   render(KeyExpiry, { expires_at: new Date().toISOString() });
   expect(textOf()).toBe("expired");
 });
 
 test("a rotation is shown until the previous secret expires", async () => {
-  const { recordRotation } = await source("session.ts");
+  const { recordRotation } = await source("data/session.ts");
   recordRotation(webhookId, now + 30_000);
   await start();
   await shows("Deliveries are signed with both the previous and the new secret.");

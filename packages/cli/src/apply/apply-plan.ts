@@ -1,8 +1,8 @@
 import type { Client } from "../../../client/src/client.ts";
-import { printChecked, requireStdout } from "../checked-output.ts";
-import type { Globals } from "../globals.ts";
-import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal.ts";
-import { rotationOf } from "../webhooks.ts";
+import { rotationOf } from "../commands/webhooks.ts";
+import { printChecked, requireStdout } from "../terminal/checked-output.ts";
+import type { Globals } from "../terminal/globals.ts";
+import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal/terminal.ts";
 import { type Change, isChange } from "./plan.ts";
 import { newWebhookOf, planText, toChangeRecord } from "./plan-view.ts";
 

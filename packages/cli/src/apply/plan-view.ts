@@ -1,5 +1,5 @@
 import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
-import { printable, styled } from "../terminal.ts";
+import { printable, styled } from "../terminal/terminal.ts";
 import type { Change } from "./plan.ts";
 import type { DeclaredWebhook } from "./webhooks-file.ts";
 

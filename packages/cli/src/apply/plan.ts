@@ -1,6 +1,6 @@
 import type { WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
 import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
-import { CommandError, exitCodes } from "../exit-codes.ts";
+import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 import type { DeclaredWebhook } from "./webhooks-file.ts";
 

@@ -1,7 +1,7 @@
 import { parse, YAMLParseError } from "yaml";
 import * as z from "zod";
 import { webhookEventNames } from "../../../client/src/values.ts";
-import { usageError } from "../exit-codes.ts";
+import { usageError } from "../terminal/exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 
 const webhook = z.strictObject({

@@ -1,8 +1,8 @@
 import type { Client, DeploymentEvent, EventName } from "../../../client/src/client.ts";
 import { stringifyExactly } from "../../../client/src/exact-json.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { eachNewEvent } from "../follow-events.ts";
-import { jsonText, note, print, printable, styled } from "../terminal.ts";
+import { eachNewEvent } from "../commands/follow-events.ts";
+import { exitCodes } from "../terminal/exit-codes.ts";
+import { jsonText, note, print, printable, styled } from "../terminal/terminal.ts";
 import { type Destination, type ForwardResult, forwardDelivery, forwardLines } from "./forward.ts";
 import { type LocalDelivery, localDeliveryId } from "./signed-delivery.ts";
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { readConfig, writeConfig } from "../config.ts";
-import { note } from "../terminal.ts";
+import { readConfig, writeConfig } from "../commands/config.ts";
+import { note } from "../terminal/terminal.ts";
 
 /** Creates a secret as the service does. */
 export const generateSecret = (): string => `whsec_${randomBytes(32).toString("hex")}`;

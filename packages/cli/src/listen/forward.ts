@@ -1,10 +1,10 @@
 import http from "node:http";
 import https from "node:https";
 import type { Attempt, DeliveryErrorCode } from "../../../client/src/client.ts";
-import { usageError } from "../exit-codes.ts";
-import { isOnThisMachine } from "../session.ts";
-import { shorten } from "../table.ts";
-import { printable, styled } from "../terminal.ts";
+import { isOnThisMachine } from "../commands/session.ts";
+import { usageError } from "../terminal/exit-codes.ts";
+import { printable, styled } from "../terminal/terminal.ts";
+import { shorten } from "../views/table.ts";
 import { deliveryHeaders, type LocalDelivery } from "./signed-delivery.ts";
 
 /* Sends a delivery to a receiver that this machine reaches, as the service would: one POST, 15 seconds, no redirects. */

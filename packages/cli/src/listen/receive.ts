@@ -2,10 +2,10 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseExactly } from "../../../client/src/exact-json.ts";
-import { CommandError, exitCodes } from "../exit-codes.ts";
-import { runUntilInterrupted } from "../interrupt.ts";
-import { remember } from "../recent-ids.ts";
-import { jsonText, note, print, printable, styled } from "../terminal.ts";
+import { remember } from "../commands/recent-ids.ts";
+import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
+import { runUntilInterrupted } from "../terminal/interrupt.ts";
+import { jsonText, note, print, printable, styled } from "../terminal/terminal.ts";
 import { diagnose, TOLERANCE_SECONDS, type Verdict } from "../verify/diagnose.ts";
 import { formatVerdict, toVerdictRecord, type VerdictRecord } from "../verify/verdict-view.ts";
 

@@ -5,11 +5,11 @@ import { escaped, replaceUnseen } from "../../../../functions/foundation/schema/
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
 import { parseExactly, stringifyExactly } from "../../../client/src/exact-json.ts";
-import { connect, isTemporary } from "../api.ts";
-import { CommandError, usageError } from "../exit-codes.ts";
-import type { Globals } from "../globals.ts";
-import type { Session } from "../session.ts";
-import { jsonText, note, printable } from "../terminal.ts";
+import { connect, isTemporary } from "../commands/api.ts";
+import type { Session } from "../commands/session.ts";
+import { CommandError, usageError } from "../terminal/exit-codes.ts";
+import type { Globals } from "../terminal/globals.ts";
+import { jsonText, note, printable } from "../terminal/terminal.ts";
 import { packageVersion } from "../version.ts";
 import type { IsOffered } from "./explain.ts";
 import { jsonLines } from "./json-lines.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { jsonText, printable } from "../terminal.ts";
+import { jsonText, printable } from "../terminal/terminal.ts";
 
 /*
  * Marks text that others wrote: payloads and responses of receivers. An assistant must not take such text for instructions

@@ -6,7 +6,7 @@ import type {
   WebhookHealth,
   WebhookInList,
 } from "../../../client/src/client.ts";
-import { jsonText } from "../terminal.ts";
+import { jsonText } from "../terminal/terminal.ts";
 import { fixFor, fixForError } from "./explain.ts";
 import { UNTRUSTED_NOTICE, untrustedText } from "./untrusted.ts";
 

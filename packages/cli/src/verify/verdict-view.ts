@@ -1,4 +1,4 @@
-import { styled } from "../terminal.ts";
+import { styled } from "../terminal/terminal.ts";
 import type { Verdict } from "./diagnose.ts";
 
 /** A verdict in `--json`. The names are API. */

@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { webhookPayloadSchemas } from "../../../../bin/openapi/responses/payload.ts";
+import { webhookPayloadSchemas } from "../../../../contract/responses/payload.ts";
 import { verifyWebhook, WebhookVerificationError } from "../../../../docs/receivers/node/verify-webhook.mjs";
 import { type Probe, probeExpectations, probes } from "../../../../functions/deliveries/certification/certification.ts";
 import { probeRequests } from "../../../../functions/deliveries/certification/probe-requests.ts";

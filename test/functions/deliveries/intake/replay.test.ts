@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { PurgeQueueCommand } from "@aws-sdk/client-sqs";
 import { DeleteCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../../../bin/local/lambda.ts";
+import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { type ReplayResult, handler as replayFor } from "../../../../functions/deliveries/intake/replay.ts";
 import { deliveryIdOf, eventIdOf } from "../../../../functions/foundation/events/deployment-event.ts";
 import { parseDeploymentEvent } from "../../../../functions/foundation/events/parse-deployment-event.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { fromSources, invoke } from "../../../../bin/local/lambda.ts";
+import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { platformPermissions } from "../../../../functions/foundation/access/platform-permissions.ts";
 import { permissions, workflowPermissions } from "../../../../functions/foundation/manifest/permissions.ts";
 import { SettingError } from "../../../../functions/foundation/platform/errors.ts";

@@ -1,6 +1,6 @@
 import { TransactionCanceledException } from "@aws-sdk/client-dynamodb";
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
-import { fromSources } from "../../../../bin/local/lambda.ts";
+import { fromSources } from "../../../../bin/emulator/lambda.ts";
 import type { EndpointRow } from "../../../../functions/foundation/manifest/endpoints.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { handler as createKey } from "../../../../functions/identity/api-keys/create.ts";

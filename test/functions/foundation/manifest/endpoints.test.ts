@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { json } from "node:stream/consumers";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { mintToken } from "../../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../../bin/command/mint-token.ts";
 import { createCertification } from "../../../../functions/deliveries/certification/certification.ts";
 import * as certifications from "../../../../functions/deliveries/certification/certification-store.ts";
 import type { EndpointRow } from "../../../../functions/foundation/manifest/endpoints.ts";

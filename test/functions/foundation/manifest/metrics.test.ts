@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
-import { mintToken } from "../../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../../bin/command/mint-token.ts";
 import { handler as fanOut } from "../../../../functions/deliveries/intake/fan-out.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import { handler as send } from "../../../../functions/deliveries/sending/send.ts";

@@ -1,4 +1,4 @@
-import { setFunctionDefaults } from "../../../../bin/local/settings.ts";
+import { setFunctionDefaults } from "../../../../bin/command/settings.ts";
 import { isRequiredClaims, missingSignInSettings } from "../../../../functions/foundation/manifest/sign-in-rules.ts";
 import { SettingError } from "../../../../functions/foundation/platform/errors.ts";
 import { publicKeyIssuer } from "../../../../functions/identity/authentication/verify-jwt.ts";

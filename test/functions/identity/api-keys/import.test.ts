@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../../../bin/local/lambda.ts";
+import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import type { ImportResult } from "../../../../functions/foundation/schema/import-rows.ts";

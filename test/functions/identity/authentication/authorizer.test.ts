@@ -3,7 +3,7 @@ import { setImmediate as immediate } from "node:timers/promises";
 import { jest } from "@jest/globals";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import jwt from "jsonwebtoken";
-import { mintToken } from "../../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../../bin/command/mint-token.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { hashApiKey } from "../../../../functions/identity/api-keys/api-key.ts";

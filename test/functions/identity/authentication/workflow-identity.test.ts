@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync, randomBytes, randomUUID, sign } from "node:crypto";
 import { jest } from "@jest/globals";
 import jwt from "jsonwebtoken";
-import { mintToken } from "../../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../../bin/command/mint-token.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
 import { AUDIENCE, startCiSystem, useCiSystem } from "../../../support/ci-system.ts";

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { demoUser, seedDemoUser } from "../../../../bin/local/demo-user.ts";
-import { fromSources, invoke } from "../../../../bin/local/lambda.ts";
-import { mintToken } from "../../../../bin/local/mint-token.ts";
+import { mintToken } from "../../../../bin/command/mint-token.ts";
+import { demoUser, seedDemoUser } from "../../../../bin/demo/demo-user.ts";
+import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { handler as removeMember } from "../../../../functions/identity/members/remove-member.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Webhook as Verifier } from "standardwebhooks";
-import { fromSources, invoke } from "../../../../bin/local/lambda.ts";
+import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import type { ImportResult } from "../../../../functions/foundation/schema/import-rows.ts";
 import { bodySignature } from "../../../../functions/webhooks/receiver/signature.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../../../bin/local/lambda.ts";
+import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import type { OperationId } from "../../../../functions/foundation/manifest/endpoints.ts";
 import { endpointRows } from "../../../../functions/foundation/manifest/function-rows.ts";

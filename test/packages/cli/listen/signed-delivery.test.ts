@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { webhookPayloadSchemas } from "../../../../bin/openapi/responses/payload.ts";
+import { webhookPayloadSchemas } from "../../../../contract/responses/payload.ts";
 import { webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
 import { signatureHeaders } from "../../../../functions/webhooks/receiver/signature.ts";
 import { generateSecret } from "../../../../packages/cli/src/listen/forward-secret.ts";

@@ -1,0 +1,41 @@
+import { Option } from "commander";
+import type { EventName } from "../../../client/src/client.ts";
+import { eventNames } from "../../../client/src/values.ts";
+import { numberParser } from "../terminal/read-number.ts";
+import { jsonText, note, print } from "../terminal/terminal.ts";
+import { eventLine } from "../views/event-view.ts";
+import { requireDeploymentId } from "./find.ts";
+import type { ProjectCall, SvcCommand } from "./svc-command.ts";
+
+interface ListCall extends ProjectCall {
+  event?: EventName;
+  deployment?: string;
+  limit: number;
+}
+
+export function addEvents(program: SvcCommand): void {
+  program
+    .command("events")
+    .summary("deployment events of a project: list")
+    .description("Deployment events of a project, of the last 30 days. To follow them: svc listen.")
+    .command("list")
+    .summary("list deployment events, newest first")
+    .description("Lists deployment events, newest first. With --json, prints one record per line.")
+    .addOption(new Option("--event <event>", "only this event").choices(eventNames))
+    .option("--deployment <id>", "only events of this deployment", requireDeploymentId)
+    .option("--limit <n>", "maximum number of events", numberParser("--limit", 1, 10_000), 20)
+    .inProject(async ({ api, projectId, json, event, deployment, limit }: ListCall) => {
+      const query = {
+        limit: Math.min(limit, 100),
+        ...(event && { event }),
+        ...(deployment !== undefined && { deployment_id: deployment }),
+      };
+      let shown = 0;
+      for await (const each of api.eachEvent(projectId, query)) {
+        print(json ? jsonText(each) : eventLine(each));
+        shown += 1;
+        if (shown === limit) return;
+      }
+      if (shown === 0) note("No events.");
+    });
+}

@@ -1,0 +1,205 @@
+import type {
+  Client,
+  Delivery,
+  DeliveryQuery,
+  Project,
+  WebhookInList,
+  WebhookRef,
+} from "../../../client/src/client.ts";
+import { ApiError } from "../../../client/src/errors.ts";
+import { CommandError, exitCodes, usageError } from "../terminal/exit-codes.ts";
+import { printable } from "../terminal/terminal.ts";
+import { webhookLabel, withoutScheme } from "../views/webhook-view.ts";
+
+/* Finds the project, webhook or delivery that an argument identifies. */
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export const isUuid = (text: string): boolean => UUID.test(text);
+
+const notFound = (message: string, advice: string) => new CommandError(exitCodes.notFound, message, advice);
+
+/**
+ * Finds a project by its id or its name. A workflow must pass the id: any project can trust it, also one that takes the
+ * name of another.
+ * @param idOrName undefined selects the only project of the key or of the user
+ * @returns the id; an id that is passed is returned unchecked
+ * @throws CommandError when no project matches, or several do, or the credential is the token of a workflow
+ */
+export async function findProject(api: Client, idOrName: string | undefined): Promise<string> {
+  if (idOrName !== undefined && isUuid(idOrName)) return idOrName;
+  const { type, project_ids } = await api.getCurrentCredential();
+  if (type === "workflow") {
+    const rule =
+      idOrName === undefined
+        ? "With the token of a workflow, the id of the project is required: any project can trust the workflow."
+        : `With the token of a workflow, "${idOrName}" must be the id of the project: another one can trust the workflow and take the name.`;
+    throw usageError(rule, "Pass the id. A person can read it with svc projects list.");
+  }
+  const [keyProject, otherProject] = project_ids ?? [];
+  if (idOrName === undefined && keyProject !== undefined && otherProject === undefined) return keyProject;
+  const projects = await api.listProjects();
+  const matches = idOrName === undefined ? projects : projects.filter(({ name }) => name === idOrName);
+  const [project, second] = matches;
+  if (second !== undefined) {
+    const message =
+      idOrName === undefined ? "You are a member of several projects." : `Several projects are named "${idOrName}".`;
+    const choices = matches.map(({ id, name }) => `  svc projects use ${id}   # ${printable(name)}`);
+    throw usageError(message, `Pass --project, or choose one:\n${choices.join("\n")}`);
+  }
+  if (project !== undefined) return project.id;
+  if (idOrName === undefined) {
+    throw notFound("You are not a member of any project.", "Ask the owner of a project to add you.");
+  }
+  throw notFound(`No project named "${idOrName}".`, `Your projects:\n${projectLines(projects)}`);
+}
+
+const projectLines = (projects: Project[]): string =>
+  projects.map(({ id, name }) => `  ${id}  ${printable(name)}`).join("\n");
+
+/** A shorter prefix that is unique today is likely to match another webhook tomorrow. */
+const MIN_ID_PREFIX = 4;
+
+/**
+ * Finds a webhook of a project by its id or a unique prefix of its id.
+ * @param idOrPrefix undefined selects the only webhook of the project
+ * @returns the id; a full id is returned unchecked
+ * @throws CommandError when no webhook matches, or several do
+ */
+export async function findWebhook(api: Client, projectId: string, idOrPrefix: string | undefined): Promise<string> {
+  if (idOrPrefix !== undefined && isUuid(idOrPrefix)) return idOrPrefix;
+  // Not paginated, so that a prefix that is unique in the list is unique in the project.
+  return requireOne(await api.listWebhooks(projectId), projectId, idOrPrefix).id;
+}
+
+/** An example that can be pasted. */
+export const creation = (projectId: string) =>
+  `svc webhooks create https://example.com/hook --events deploy.failed --project ${projectId}`;
+
+export const noWebhookError = (projectId: string): CommandError =>
+  notFound("The project has no webhooks.", `Create one: ${creation(projectId)}`);
+
+function requireOne(webhooks: WebhookInList[], projectId: string, idPrefix: string | undefined): WebhookInList {
+  const matches = idPrefix === undefined ? webhooks : withIdPrefix(webhooks, idPrefix);
+  const [webhook, second] = matches;
+  if (second !== undefined) {
+    const message =
+      idPrefix === undefined ? "The project has several webhooks." : `Several webhook ids start with ${idPrefix}.`;
+    const lines = matches.map(({ id, url }) => `  ${id}  ${printable(url)}`).join("\n");
+    throw usageError(message, `Pass the id of one:\n${lines}`);
+  }
+  if (webhook !== undefined) return webhook;
+  if (idPrefix === undefined) throw noWebhookError(projectId);
+  throw notFound(
+    `No webhook of the project has an id that starts with ${idPrefix}.`,
+    `List the ids: svc webhooks list --project ${projectId}`,
+  );
+}
+
+function withIdPrefix<Item extends { id: string }>(items: Item[], prefix: string): Item[] {
+  if (!/^[0-9a-f-]+$/i.test(prefix) || prefix.length < MIN_ID_PREFIX) {
+    throw usageError(`${prefix} is not a valid id.`, `Pass an id, or at least its first ${MIN_ID_PREFIX} characters.`);
+  }
+  return items.filter(({ id }) => id.startsWith(prefix.toLowerCase()));
+}
+
+/** Rejects a prefix for a delete: after the first delete, it may match another resource. */
+export function requireFullId(id: string): string {
+  if (isUuid(id)) return id;
+  throw usageError(`${id} is not a full id.`, "Pass the full id; prefixes are not accepted here.");
+}
+
+/** @returns the webhook with the id or prefix, or all webhooks of the project when none is passed */
+export async function webhooksOf(
+  api: Client,
+  projectId: string,
+  idOrPrefix: string | undefined,
+): Promise<WebhookRef[]> {
+  if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
+  return (await api.listWebhooks(projectId)).map(({ id }) => ({ projectId, webhookId: id }));
+}
+
+/**
+ * How lists name the webhooks of a project, by id; those of one host by their URL without scheme. Empty for a key that may not
+ * list them: ids are shown then.
+ */
+export async function webhookLabels(api: Client, projectId: string): Promise<Map<string, string>> {
+  try {
+    const webhooks = await api.listWebhooks(projectId);
+    const labels = webhooks.map(webhookLabel);
+    const isShared = (label: string) => labels.filter((each) => each === label).length > 1;
+    const labelOf = (webhook: WebhookInList) => {
+      const label = webhookLabel(webhook);
+      return webhook.name === undefined && isShared(label) ? withoutScheme(webhook.url) : label;
+    };
+    return new Map(webhooks.map((webhook) => [webhook.id, labelOf(webhook)]));
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "insufficient_permission") return new Map();
+    throw error;
+  }
+}
+
+/** @throws CommandError when the text is not a full id */
+export function requireDeliveryId(id: string): string {
+  if (isUuid(id)) return id;
+  throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
+}
+
+/** @throws CommandError when the text is not a full id */
+export function requireDeploymentId(id: string): string {
+  if (isUuid(id)) return id.toLowerCase();
+  throw usageError(`${id} is not a valid deployment id.`, "Pass the full id, a UUID.");
+}
+
+/** @throws CommandError when none of the webhooks has the delivery */
+export async function findDelivery(api: Client, webhooks: WebhookRef[], id: string) {
+  for (const webhook of webhooks) {
+    try {
+      return { webhook, delivery: await api.getDelivery(webhook, id) };
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    }
+  }
+  throw notFound(`No delivery with the id ${id}.`, "List the ids: svc deliveries list");
+}
+
+/** The page size limit of the API. */
+const MAX_PAGE_SIZE = 100;
+
+/** A project, or one of its webhooks. */
+export interface DeliveryScope {
+  projectId: string;
+  /** Undefined = all webhooks of the project. */
+  webhookId?: string | undefined;
+}
+
+/**
+ * Lists the newest deliveries, newest first. Requests pages until enough match, or none is left.
+ * @param limit the number of deliveries
+ */
+export async function newestDeliveries(
+  api: Client,
+  { projectId, webhookId }: DeliveryScope,
+  { limit, ...filters }: DeliveryQuery & { limit: number },
+): Promise<Delivery[]> {
+  const query = { ...filters, limit: Math.min(limit, MAX_PAGE_SIZE) };
+  const found: Delivery[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = { ...query, ...(cursor !== undefined && { cursor }) };
+    const { items, nextCursor } = await (webhookId === undefined
+      ? api.listProjectDeliveries(projectId, page)
+      : api.listDeliveries({ projectId, webhookId }, page));
+    found.push(...items);
+    cursor = nextCursor;
+  } while (cursor !== undefined && found.length < limit);
+  return found.slice(0, limit);
+}
+
+/** @param idOrPrefix of a webhook; undefined = all webhooks of the project */
+export const findScope = async (
+  api: Client,
+  projectId: string,
+  idOrPrefix: string | undefined,
+): Promise<DeliveryScope> =>
+  idOrPrefix === undefined ? { projectId } : { projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) };

@@ -1,0 +1,109 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { WebhookRef } from "../../../client/src/client.ts";
+import {
+  countRecoverable,
+  type RecoverableStatus,
+  type RecoveryCount,
+  recoveryCountText,
+} from "../../../client/src/recovery-count.ts";
+import { Field, RadioGroup } from "./components.tsx";
+import { FormDialog } from "./dialog.tsx";
+import { toLocalInput } from "./filter-bar.tsx";
+import { useAction } from "./use-action.ts";
+
+/** Upper bound on the deliveries that the count reads: 20 requests. */
+const MAX_COUNTED = 2_000;
+
+interface RecoverDialogProps {
+  webhookRef: WebhookRef;
+  onClose(): void;
+  onDone(count: number): void;
+}
+
+const recoverable = {
+  all: "All but shadowed",
+  failed: "Failed",
+  held: "Held",
+  pending: "Waiting",
+  shadowed: "Shadowed",
+} satisfies Record<RecoverableStatus | "all", string>;
+type Recoverable = keyof typeof recoverable;
+
+/** Counts the deliveries of a period that failed, are held or wait, and after a confirmation sends them again. */
+export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
+  const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
+  const [which, setWhich] = useState<Recoverable>("all");
+  const [counted, setCounted] = useState<RecoveryCount>();
+  const time = new Date(since);
+  const [sentCount, setSentCount] = useState(0);
+  const isClosed = useRef(false);
+  useEffect(
+    () => () => {
+      isClosed.current = true;
+    },
+    [],
+  );
+  const status = which === "all" ? undefined : which;
+  const count = useAction(async (client) => {
+    setSentCount(0);
+    setCounted(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED }));
+  });
+  const recover = useAction(async (client) => {
+    const body = { since: time.toISOString(), ...(status !== undefined && { status }) };
+    let total = 0;
+    for await (const { count } of client.eachRecovery(webhookRef, body)) {
+      total += count;
+      setSentCount(total);
+      if (isClosed.current) break;
+    }
+    onDone(total);
+  });
+  const isReady = !Number.isNaN(time.getTime()) && counted?.count !== 0;
+  const verb = counted === undefined ? "Count" : recoverVerb(counted);
+  return (
+    <FormDialog
+      title="Recover deliveries"
+      action={counted === undefined ? count : recover}
+      verb={verb}
+      isReady={isReady}
+      onClose={onClose}
+    >
+      <p>
+        Sends failed and held deliveries again, and those that wait now, oldest first. Their ids stay the same. Counts
+        them first.
+      </p>
+      <Field
+        label="Created since"
+        path="since"
+        hint="In your local time."
+        type="datetime-local"
+        error={recover.error}
+        value={since}
+        onInput={(value) => {
+          setSince(value);
+          setCounted(undefined);
+        }}
+      />
+      <RadioGroup
+        legend="Status"
+        values={Object.keys(recoverable) as Recoverable[]}
+        chosen={which}
+        onChange={(value) => {
+          setWhich(value);
+          setCounted(undefined);
+        }}
+        labelOf={(value) => recoverable[value]}
+      />
+      <p role="status">
+        {count.isBusy && "Counting…"}
+        {counted && sentCount === 0 && recoveryCountText(counted, MAX_COUNTED)}
+        {sentCount > 0 && `${sentCount} sent again so far.`}
+      </p>
+    </FormDialog>
+  );
+}
+
+function recoverVerb({ count, complete }: RecoveryCount): string {
+  if (!complete) return `Recover ${count}+`;
+  return count === 0 ? "Recover" : `Recover ${count}`;
+}

@@ -1,0 +1,372 @@
+import { useState } from "preact/hooks";
+import type { Webhook } from "../../../client/src/client.ts";
+import { filterLines } from "../../../client/src/event-filter.ts";
+import { deliveryFiltersOf } from "../data/address-filters.ts";
+import {
+  certificationHref,
+  deliveryHref,
+  healthHref,
+  projectHref,
+  type Query,
+  verifyHref,
+  type WebhookView,
+  webhookHref,
+  withQuery,
+} from "../data/route.ts";
+import { previousSecretExpiresAt, recordRotation, revealedSecrets } from "../data/session.ts";
+import { useSignedIn } from "../data/signed-in.ts";
+import {
+  ActionButton,
+  Countdown,
+  causeOfDisabling,
+  ErrorMessage,
+  Events,
+  Heading,
+  RadioGroup,
+  Skeleton,
+  Time,
+} from "../parts/components.tsx";
+import { ConfirmDialog, FormDialog, OverlapDialog, SecretDialog, useDialog } from "../parts/dialog.tsx";
+import { FilterTrial } from "../parts/filter-field.tsx";
+import { CertificationBadge, HealthBadge, HealthNote } from "../parts/health.tsx";
+import { lazy } from "../parts/lazy.tsx";
+import { Tabs } from "../parts/tabs.tsx";
+import { type LeadTo, useAction } from "../parts/use-action.ts";
+import { useLoaded } from "../parts/use-loaded.ts";
+import { useNow } from "../parts/use-now.ts";
+import { WebhookForm } from "../parts/webhook-form.tsx";
+import { DeliveryList } from "./deliveries.tsx";
+import { DeliveryDetail } from "./delivery.tsx";
+import { useProject } from "./projects.tsx";
+
+const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
+const Certification = lazy(async () => (await import("./certification.tsx")).Certification);
+const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
+
+const WEBHOOK_INTERVAL_MS = 5_000;
+
+const tabOf = { deliveries: "Deliveries", health: "Health", certification: "Certification", verify: "Verify" } as const;
+
+interface WebhookScreenProps {
+  projectId: string;
+  webhookId: string;
+  view: WebhookView;
+  query: Query;
+  deliveryId?: string;
+}
+
+/** One webhook: its settings, its deliveries and the code that verifies them. */
+export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }: WebhookScreenProps) {
+  const { project, isAdmin, isKnown } = useProject(projectId);
+  const webhookRef = { projectId, webhookId };
+  const {
+    data: webhook,
+    error,
+    reload,
+  } = useLoaded(
+    webhookId,
+    (client) => client.getWebhook(webhookRef),
+    () => WEBHOOK_INTERVAL_MS,
+  );
+  const dialogs = useDialog(reload);
+
+  return (
+    <>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href="#/projects">Projects</a>
+        <span aria-hidden="true">/</span>
+        <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
+      </nav>
+      {webhook === undefined && error && <Heading>Webhook</Heading>}
+      <ErrorMessage error={error} />
+      {(webhook === undefined || !isKnown) && !error && <Skeleton />}
+      {webhook !== undefined && isKnown && (
+        <>
+          <div class="head">
+            <Heading>
+              <span class="url">{webhook.name ?? webhook.url}</span>
+            </Heading>
+            {isAdmin && <Actions webhook={webhook} {...dialogs} />}
+          </div>
+          <p class="facts">
+            <HealthBadge webhook={webhook} />
+            <CertificationBadge webhook={webhook} />
+            {webhook.name !== undefined && <span class="fine breaks">{webhook.url}</span>}
+            <Events names={webhook.events} />
+            <span class="fine">
+              created <Time at={webhook.created_at} />
+            </span>
+          </p>
+          {webhook.filter && (
+            <details>
+              <summary>
+                Only events with <code class="breaks">{filterLines(webhook.filter).join(", ")}</code>
+              </summary>
+              <FilterTrial projectId={projectId} webhook={{ events: webhook.events, filter: webhook.filter }} />
+            </details>
+          )}
+          {webhook.suspended_at !== undefined && (
+            <p class="note bad">
+              The operator has suspended the project <Time at={webhook.suspended_at} />. Its deliveries are held until
+              the suspension ends and an admin recovers them.
+            </p>
+          )}
+          {webhook.mode === "shadow" && (
+            <p class="note neutral">Shadow mode: deliveries are signed and logged, and not sent.</p>
+          )}
+          {!webhook.enabled && (
+            <p class={webhook.disabled_reason === "manual" ? "note neutral" : "note bad"}>
+              Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
+              {causeOfDisabling(webhook.disabled_reason)}. New events are held until an admin enables the webhook and
+              recovers them.
+            </p>
+          )}
+          {/* The health view has the same facts. */}
+          {view !== "health" && <HealthNote health={webhook.health} />}
+          {isAdmin && <FirstSteps webhook={webhook} />}
+          <Rotation webhookId={webhookId} />
+          <Tabs
+            label="Webhook"
+            chosen={tabOf[view]}
+            tabs={[
+              { name: tabOf.deliveries, href: webhookHref(projectId, webhookId) },
+              { name: tabOf.health, href: healthHref(projectId, webhookId) },
+              { name: tabOf.certification, href: certificationHref(projectId, webhookId) },
+              { name: tabOf.verify, href: verifyHref(projectId, webhookId) },
+            ]}
+          />
+          {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
+          {view === "health" && <HealthView webhook={webhook} webhookRef={webhookRef} query={query} />}
+          {view === "certification" && (
+            <Certification
+              webhookRef={webhookRef}
+              isAdmin={isAdmin}
+              certificationId={query.id ?? webhook.last_certification?.id}
+            />
+          )}
+          {view === "deliveries" && (
+            <div class={deliveryId ? "split open" : "split"}>
+              <DeliveryList
+                scope={webhookRef}
+                query={query}
+                isAdmin={isAdmin}
+                canRecover={webhook.enabled && webhook.suspended_at === undefined}
+                openId={deliveryId}
+              />
+              {deliveryId && (
+                <DeliveryDetail
+                  key={deliveryId}
+                  webhookRef={webhookRef}
+                  url={webhook.url}
+                  deliveryId={deliveryId}
+                  isAdmin={isAdmin}
+                  closeHref={withQuery(webhookHref(projectId, webhookId), { ...deliveryFiltersOf(query) })}
+                />
+              )}
+            </div>
+          )}
+          {dialogs.dialog}
+        </>
+      )}
+    </>
+  );
+}
+
+interface ActionsProps extends Pick<ReturnType<typeof useDialog>, "show" | "close" | "done"> {
+  webhook: Webhook;
+}
+
+function Actions({ webhook, show, close, done }: ActionsProps) {
+  const { announce } = useSignedIn();
+  const { id: webhookId, project_id: projectId } = webhook;
+  const enable = useAction(async (client) => {
+    await client.updateWebhook(webhookRefOf(webhook), { enabled: true });
+    done("Webhook enabled.");
+  });
+  const goLive = useAction(async (client) => {
+    await client.updateWebhook(webhookRefOf(webhook), { mode: "live" });
+    done("Webhook switched to live.");
+  });
+  const sendTest = () =>
+    show(
+      <SendTestDialog
+        webhook={webhook}
+        onClose={close}
+        onSent={(id, leadTo) => {
+          done("Test delivery sent to the queue.");
+          leadTo(deliveryHref(projectId, webhookId, id));
+        }}
+      />,
+    );
+  const disable = () =>
+    show(
+      <ConfirmDialog
+        title="Disable this webhook?"
+        verb="Disable webhook"
+        act={async (client) => {
+          await client.updateWebhook(webhookRefOf(webhook), { enabled: false });
+          done("Webhook disabled.");
+        }}
+        onClose={close}
+      >
+        <p class="breaks">
+          <code>{webhook.url}</code> receives nothing until an admin enables the webhook again.
+        </p>
+        <p>
+          No delivery is lost: pending deliveries and those of new events are held. After you enable the webhook, send
+          them with “Recover…”.
+        </p>
+      </ConfirmDialog>,
+    );
+  const edit = () =>
+    show(
+      <WebhookForm
+        title="Edit webhook"
+        verb="Save"
+        projectId={projectId}
+        initial={webhook}
+        save={async (client, { url, name, events, filter, isFilterChanged }) => {
+          // The service treats a URL in the request as a new receiver, so send it only if it changed.
+          const changed = url === webhook.url ? {} : { url };
+          const renamed = name === (webhook.name ?? "") ? {} : { name: name || null };
+          const filtered = isFilterChanged ? { filter } : {};
+          await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, ...filtered, events });
+          done("Webhook updated.");
+        }}
+        onClose={close}
+      />,
+    );
+  const rotate = () =>
+    show(
+      <OverlapDialog
+        title="Rotate the signing secret"
+        verb="Rotate"
+        replaced="secret"
+        replace={async (client, overlap_seconds) => {
+          const { secret } = await client.rotateWebhookSecret(webhookRefOf(webhook), { overlap_seconds });
+          recordRotation(webhookId, Date.now() + overlap_seconds * 1000);
+          revealedSecrets.set(webhookId, secret);
+          show(
+            <SecretDialog title="The new signing secret" label="Secret" secret={secret} onClose={close}>
+              <p class="fine">
+                Add it to the receiver now.{" "}
+                <a href={verifyHref(projectId, webhookId)} onClick={close}>
+                  Show code with this secret
+                </a>
+              </p>
+            </SecretDialog>,
+          );
+        }}
+        onClose={close}
+      >
+        <p>
+          Creates a new secret and shows it once. During the overlap, deliveries are signed with both secrets. Only this
+          tab shows when the overlap ends, so write the time down.
+        </p>
+      </OverlapDialog>,
+    );
+  const remove = () =>
+    show(
+      <ConfirmDialog
+        title="Delete this webhook?"
+        verb="Delete webhook"
+        act={async (client, leadTo) => {
+          await client.deleteWebhook(webhookRefOf(webhook));
+          announce("Webhook deleted.");
+          leadTo(projectHref(projectId));
+        }}
+        onClose={close}
+      >
+        <p class="breaks">
+          <code>{webhook.url}</code> will receive no more events. Pending deliveries are cancelled, and the secret and
+          the delivery log are deleted. This cannot be undone.
+        </p>
+      </ConfirmDialog>,
+    );
+  return (
+    <div class="actions">
+      <button type="button" class={webhook.enabled ? "primary" : "plain"} onClick={sendTest}>
+        Send test
+      </button>
+      {webhook.enabled ? (
+        <button type="button" class="plain" onClick={disable}>
+          Disable
+        </button>
+      ) : (
+        <ActionButton action={enable} look="primary">
+          Enable
+        </ActionButton>
+      )}
+      {webhook.mode === "shadow" && <ActionButton action={goLive}>Go live</ActionButton>}
+      <button type="button" class="plain" onClick={edit}>
+        Edit
+      </button>
+      <button type="button" class="plain" onClick={rotate}>
+        Rotate secret
+      </button>
+      <button type="button" class="danger" onClick={remove}>
+        Delete
+      </button>
+      <ErrorMessage error={enable.error ?? goLive.error} />
+    </div>
+  );
+}
+
+/** Leads from a new webhook to its first delivery. Shown until it was called, and for the rest of the session that created it. */
+function FirstSteps({ webhook }: { webhook: Webhook }) {
+  const { id, project_id, enabled, health, mode, last_certification } = webhook;
+  const isNew = revealedSecrets.has(id) || (health.last_success_at === null && health.last_error === null);
+  if (!isNew || !enabled) return null;
+  return (
+    <ol class="first-steps" aria-label="From new to live">
+      {mode !== "shadow" && (
+        <li class={health.last_success_at === null ? undefined : "done"}>
+          <strong>Send test</strong>: does the receiver accept a delivery?
+        </li>
+      )}
+      <li class={last_certification?.passed ? "done" : undefined}>
+        <a href={certificationHref(project_id, id)}>Certify</a>: does it reject what is forged?
+      </li>
+      <li>
+        <strong>{mode === "shadow" ? "Go live" : "Live"}</strong>: the events of deployments arrive by themselves.
+      </li>
+    </ol>
+  );
+}
+
+/** Shown while deliveries are signed with the previous secret too. */
+function Rotation({ webhookId }: { webhookId: string }) {
+  const now = useNow(1000);
+  const expiresAt = previousSecretExpiresAt(webhookId);
+  if (expiresAt === undefined || expiresAt <= now) return null;
+  return (
+    <p class="note warning">
+      Deliveries are signed with both the previous and the new secret. The previous one expires in{" "}
+      <Countdown endsAt={expiresAt} />.
+    </p>
+  );
+}
+
+const webhookRefOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
+
+interface SendTestDialogProps {
+  webhook: Webhook;
+  onClose(): void;
+  onSent(deliveryId: string, leadTo: LeadTo): void;
+}
+
+function SendTestDialog({ webhook, onClose, onSent }: SendTestDialogProps) {
+  const [name, setName] = useState(webhook.events[0] ?? "deploy.succeeded");
+  const send = useAction(async (client, leadTo) =>
+    onSent((await client.sendTestDelivery(webhookRefOf(webhook), { event: name })).id, leadTo),
+  );
+  return (
+    <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
+      <p>
+        Sends a signed sample of an event of this webhook now, marked as a test, without retries. It is also sent if the
+        webhook is disabled.
+      </p>
+      <RadioGroup legend="Event" values={webhook.events} chosen={name} onChange={setName} />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,123 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { jest } from "@jest/globals";
+import { Webhook } from "standardwebhooks";
+import { generate } from "../../bin/commands/openapi.ts";
+import { exampleRequest, exampleSecret } from "../../contract/examples.ts";
+import { pascalCase } from "../../contract/schemas.ts";
+import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { bodySignature } from "../../functions/webhooks/receiver/signature.ts";
+
+/* The generated files are committed as generated, complete and valid. */
+
+const root = join(import.meta.dirname, "../..");
+const committed = (path: string) => readFileSync(join(root, path), "utf8");
+
+let generated: Map<string, string>;
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI linter checks its shape
+type Json = any;
+let document: Json;
+beforeAll(async () => {
+  generated = await generate();
+  document = JSON.parse(generated.get("docs/openapi.json") ?? "");
+});
+
+test.each(["docs/openapi.json", "packages/client/src/schema.d.ts", "packages/client/src/values.ts"])(
+  "%s equals the output of npm run openapi",
+  (path) => {
+    expect(committed(path)).toBe(generated.get(path));
+  },
+);
+
+test("npm run openapi generates no other file", () => {
+  expect([...generated.keys()]).toEqual([
+    "docs/openapi.json",
+    "packages/client/src/schema.d.ts",
+    "packages/client/src/values.ts",
+  ]);
+});
+
+test.each(endpointRows)("$method $path has the security of its access", ({ method, path, access, permission }) => {
+  const operation = document.paths[path][method.toLowerCase()];
+  const securityOf: Record<string, object[]> = {
+    anyone: [],
+    session: [{ jwt: [] }],
+    admin_session: [{ jwt: [] }],
+  };
+  // A workflow has no API keys and service accounts, and sees no audit log.
+  const isForPeople = /^(webhook-secrets|keys|service-accounts|audit):/.test(permission);
+  const byPermission = isForPeople ? [{ jwt: [] }, { apiKey: [] }] : undefined;
+  expect(operation.security).toEqual(securityOf[access] ?? byPermission);
+});
+
+test("every event has a webhook, a payload schema and a place in the payload of a delivery", () => {
+  const payloads = webhookEventNames.map(pascalCase);
+  expect(payloads).toEqual(
+    expect.arrayContaining(["DeployStarted", "DeploySucceeded", "DeployFailed", "WebhookFailing"]),
+  );
+  expect(Object.keys(document.webhooks)).toEqual([...webhookEventNames]);
+  const bodies = Object.values<Json>(document.webhooks).map(({ post }) => post.requestBody.content["application/json"]);
+  const references = payloads.map((name) => ({ $ref: `#/components/schemas/${name}` }));
+  expect(bodies.map(({ schema }) => schema)).toEqual(references);
+  expect(document.components.schemas.DeliveryWithAttempts.properties.payload.oneOf).toEqual(references);
+});
+
+test("every component is referenced", () => {
+  const text = JSON.stringify(document);
+  for (const [kind, parts] of Object.entries<object>(document.components)) {
+    if (kind === "securitySchemes") continue;
+    const unused = Object.keys(parts).filter((name) => !text.includes(`"#/components/${kind}/${name}"`));
+    expect({ kind, unused }).toEqual({ kind, unused: [] });
+  }
+});
+
+describe("the OpenAPI linter", () => {
+  const folder = mkdtempSync(join(tmpdir(), "openapi-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** The component of the 405 response is used only in an extension, which the linter does not follow. */
+  const options = ["--extends", "recommended-strict", "--skip-rule", "no-unused-components", "--format", "json"];
+  const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
+
+  test("reports no problem in docs/openapi.json, but operations without a name and an example that does not match its schema", () => {
+    const broken = structuredClone(document);
+    delete broken.paths["/v1/api-keys"].post.operationId;
+    delete broken.paths["/v1/api-keys"].get.summary;
+    broken.paths["/v1/projects"].get.operationId = "listApiKeys";
+    broken.components.responses.NotFound.content["application/json"].examples.not_found.value.error.code = "conflict";
+    writeFileSync(join(folder, "openapi.json"), committed("docs/openapi.json"));
+    writeFileSync(join(folder, "broken.json"), JSON.stringify(broken));
+    const cli = join(root, "node_modules/@redocly/cli/bin/cli.js");
+    // Runs in its own folder, so that it finds no configuration.
+    const args = [cli, "lint", "openapi.json", "broken.json", ...options];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, env, encoding: "utf8" });
+    // One document for each file.
+    const [ofCommitted, ofBroken] = stdout.split(/(?<=^\})\s*(?=\{)/m).map((text) => JSON.parse(text).problems);
+    expect(ofCommitted).toEqual([]);
+    expect(ofBroken.map(({ ruleId }: Json) => ruleId)).toEqual(
+      expect.arrayContaining([
+        "operation-operationId",
+        "operation-summary",
+        "operation-operationId-unique",
+        "no-invalid-media-type-examples",
+      ]),
+    );
+  });
+});
+
+test.each(webhookEventNames)("the example of %s has valid signatures", (name) => {
+  const { body, headers } = exampleRequest(name);
+  expect(headers["X-Service-Signature"]).toBe(bodySignature(body, exampleSecret));
+  // Set to the time of the example, because the library rejects old timestamps.
+  jest.useFakeTimers({ now: Number(headers["webhook-timestamp"]) * 1000 });
+  const verified = new Webhook(exampleSecret).verify(body, headers);
+  jest.useRealTimers();
+  expect(verified).toEqual(JSON.parse(body));
+  const { parameters, requestBody } = document.webhooks[name].post;
+  expect(requestBody.content["application/json"].example).toEqual(JSON.parse(body));
+  const shown = parameters.map(({ name, example }: { name: string; example?: string }) => [name, example]);
+  expect(Object.fromEntries(shown)).toMatchObject(headers);
+});
