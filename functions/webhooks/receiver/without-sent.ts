@@ -62,7 +62,7 @@ function without(values: readonly string[], text: string): string {
   // A line break, which no plain text has, ends each form.
   const known = places.size === 0 ? "" : lowerCase(values.flatMap(formsOf).join("\n"));
   // A short text, which most successes have, is compared faster like this.
-  const hasNone = places.size < 100 && !places.keys().some((sample) => known.includes(sample));
+  const hasNone = places.size < 100 && ![...places.keys()].some((sample) => known.includes(sample));
   for (let from = 0; from < known.length && !hasNone; from += STRIDE) {
     const sample = known.slice(from, from + SAMPLE);
     for (const at of places.get(sample) ?? []) {
