@@ -147,7 +147,7 @@ const keyCreation = {
   fields: keyFields,
   example: { name: "ci" },
   response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
-  errors: ["api_key_limit_reached"],
+  errors: ["api_key_limit_reached", "project_suspended"],
 } satisfies Partial<Operation>;
 
 const keyList = {
@@ -183,7 +183,9 @@ export const operations: Record<OperationId, Operation> = {
   createApiKey: {
     tag: "API keys",
     summary: "Create an API key",
-    description: `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys.`,
+    description:
+      `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys. A key cannot be limited to a project that is ` +
+      "suspended.",
     ...keyCreation,
   },
   listApiKeys: {
@@ -467,7 +469,6 @@ export const operations: Record<OperationId, Operation> = {
       `Only this response contains \`key\`. The key sees this project only, with the role of the service account. At most ` +
       `${MAX_KEYS_PER_USER} for each.`,
     ...keyCreation,
-    errors: [...keyCreation.errors, "project_suspended"],
   },
   listServiceAccountApiKeys: {
     tag: "Service accounts",
@@ -479,6 +480,7 @@ export const operations: Record<OperationId, Operation> = {
     tag: "Service accounts",
     summary: "Rename an API key of a service account",
     ...keyRenaming,
+    errors: ["project_suspended"],
   },
   rollServiceAccountApiKey: {
     tag: "Service accounts",

@@ -1,5 +1,6 @@
 import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as lambda from "aws-cdk-lib/aws-lambda";
+import { KEY_NOT_LOOKED_UP } from "../../functions/foundation/manifest/metrics.ts";
 import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/foundation/manifest/queues.ts";
 import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import type { Queues } from "../queues.ts";
@@ -211,14 +212,19 @@ function scheduleAlarms({ stage }: MonitoredResources): AlarmRow[] {
 }
 
 function apiAlarms({ stage, api }: MonitoredResources): AlarmRow[] {
+  // Strangers who invent keys of an issuer cause 503 as they like. That is a ticket, as of other rejected credentials.
+  const errors = {
+    all: serverErrors(stage),
+    invented: ownMetric(stage, "rejectedCredentials", { statistic: SUM, dimensions: { reason: KEY_NOT_LOOKED_UP } }),
+  };
   return [
     {
       id: "api-errors",
       severity: "page",
       // A request whose credential cannot be checked gets one too.
       meaning: "One request in twenty gets a 5xx response.",
-      metric: math("IF(errors >= 5, 100 * errors / requests, 0)", FIVE_MINUTES, {
-        errors: serverErrors(stage),
+      metric: math("IF(all - invented >= 5, 100 * (all - invented) / requests, 0)", FIVE_MINUTES, {
+        ...errors,
         requests: api.deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
       }),
       when: { atLeast: 5 },
@@ -228,7 +234,7 @@ function apiAlarms({ stage, api }: MonitoredResources): AlarmRow[] {
       severity: "ticket",
       meaning:
         "A few requests get a 5xx response, perhaps all of one endpoint: it fails, times out, or cannot be called.",
-      metric: serverErrors(stage),
+      metric: math("all - invented", FIVE_MINUTES, errors),
       when: { atLeast: 3 },
     },
     {

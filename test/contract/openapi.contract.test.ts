@@ -727,6 +727,12 @@ describe("limits and states", () => {
     const rolled = await service.as(fixture.token).post(`${keys}/${key}/roll`, {});
     expect(rolled.body.error.code).toBe("project_suspended");
     expectDocumented(operation("rollServiceAccountApiKey"), rolled);
+    const renamed = await service.as(fixture.token).patch(`${keys}/${key}`, { name: "renamed" });
+    expect(renamed.body.error.code).toBe("project_suspended");
+    expectDocumented(operation("updateServiceAccountApiKey"), renamed);
+    const named = await service.as(fixture.token).post("/v1/api-keys", { name: "named", project_ids: [project_id] });
+    expect(named.body.error.code).toBe("project_suspended");
+    expectDocumented(operation("createApiKey"), named);
     const reads = [
       "listEvents",
       "listDeliveries",

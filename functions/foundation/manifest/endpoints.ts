@@ -94,7 +94,7 @@ export const endpoints = {
     permission: "none",
     repeatReturns: "id",
     credentialsPerMinutePerUser,
-    uses: [can.createKey, { tables: { projects: ["BatchGetItem"] } }],
+    uses: [can.createKey, { tables: { projects: ["BatchGetItem"], webhooks: ["GetItem"] } }],
   },
   listApiKeys: {
     method: "GET",
@@ -416,7 +416,7 @@ export const endpoints = {
     file: "identity/service-accounts/update-api-key",
     access: "admin",
     permission: "service-accounts:write",
-    uses: [can.renameKey, { tables: { serviceAccounts: ["GetItem"] } }],
+    uses: [can.renameKey, { tables: { serviceAccounts: ["GetItem"], webhooks: ["GetItem"] } }],
   },
   rollServiceAccountApiKey: {
     method: "POST",

@@ -10,6 +10,9 @@ export interface MetricRow {
   dimensions?: readonly string[];
 }
 
+/** Reason of a rejected credential: strangers invent more keys of an issuer than are looked up. */
+export const KEY_NOT_LOOKED_UP = "key_not_looked_up";
+
 export const METRICS_NAMESPACE = "DeploymentWebhooks";
 
 export const metrics = {
@@ -37,7 +40,7 @@ export const metrics = {
   /** Attempts blocked because the host resolved to an address that is not public. */
   blockedAddresses: { name: "BlockedAddresses", unit: "Count" },
   /**
-   * Rejected credentials. The reason is the error code. The version is that of the authorizer: a gradual deployment compares
+   * Rejected credentials. The reason is the error code, or that the key of a JWT was not looked up, which is a 503. The version is that of the authorizer: a gradual deployment compares
    * its versions. API Gateway itself rejects requests without a credential.
    */
   rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimensions: ["reason", "version"] },

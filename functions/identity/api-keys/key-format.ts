@@ -61,10 +61,16 @@ export function keysIn(text: string, prefixes: readonly string[] = []): string[]
 const decoded = (text: string): string =>
   text.replaceAll(ENCODED, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
-/** Where a key may end within bearer characters: before each group of punctuation, and after the last character. */
-const ENDS = /(?<![._~+/=-])[._~+/=-]|$/g;
+/** Where a key may end within bearer characters: before each group of punctuation, after padding, and after the last character. */
+const ENDS = /(?<![._~+/=-])[._~+/=-]|(?<==)(?!=)|$/g;
 const MAX_FORMS = 10;
 
-/** Returns what the key may be that `keysIn` has found: an imported key ends at one of several places. */
-export const formsOf = (found: string): string[] =>
-  isApiKey(found) ? [found] : [...found.matchAll(ENDS)].map(({ index }) => found.slice(0, index)).slice(-MAX_FORMS);
+/**
+ * Returns what the key may be that `keysIn` has found: an imported key ends at one of several places. Of more than ten, the last
+ * is kept, for a text with nothing else, and the first ones: what follows a key, such as a path, may be of any length.
+ */
+export const formsOf = (found: string): string[] => {
+  if (isApiKey(found)) return [found];
+  const forms = new Set([...found.matchAll(ENDS)].map(({ index }) => found.slice(0, index)));
+  return [...forms].filter((_, at) => at < MAX_FORMS - 1 || at === forms.size - 1);
+};

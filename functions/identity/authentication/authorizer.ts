@@ -1,5 +1,6 @@
 import type { APIGatewayAuthorizerResult, APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import { type Identity, toContext } from "../../foundation/access/identity.ts";
+import { KEY_NOT_LOOKED_UP } from "../../foundation/manifest/metrics.ts";
 import { settings } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { log } from "../../foundation/platform/log.ts";
@@ -7,13 +8,15 @@ import { canonicalUuid } from "../../foundation/platform/uuid.ts";
 import { useOf } from "../api-keys/api-key.ts";
 import { headerValues, readCredential } from "./credential.ts";
 import { identify } from "./identify.ts";
+import { KeyNotLookedUpError } from "./jwt-claims.ts";
 
 /**
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
  * invalid credential it returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to
  * a 401. It throws only for an internal error, such as an outage, which API Gateway converts to a 503: alarms count what it
  * throws. While the keys of an issuer cannot be fetched and none are cached, a token of it is such an error. With a key that is not
- * cached it may also be the invention of a stranger, so that is no error of this function: it returns null. For a result without a
+ * cached it may also be the invention of a stranger, so that is no error of this function, nor is it when strangers invent more keys
+ * than are looked up: it returns null. For a result without a
  * policy, API Gateway sends the response AUTHORIZER_CONFIGURATION_ERROR, a 503 with Retry-After.
  */
 export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult | null> {
@@ -25,6 +28,12 @@ async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGa
     return allow(event, await identifyCaller(event, new Date()));
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return deny(event, error);
+    if (error instanceof KeyNotLookedUpError) {
+      // Alarms do not count it as an error of the API: strangers who invent keys would page.
+      const version = settings.functionVersion();
+      log.info("credential not decided", { reason: KEY_NOT_LOOKED_UP, version }, { rejectedCredentials: 1 });
+      return null;
+    }
     if (error instanceof ApiError && error.code === "service_unavailable") {
       log.warn("credential not decided", { reason: error.code, detail: error.message });
       return null;

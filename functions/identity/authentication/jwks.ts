@@ -19,7 +19,7 @@ import { ApiError } from "../../foundation/platform/errors.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { parseJson } from "../../foundation/platform/parse-json.ts";
 import { readHeader } from "./compact-jwt.ts";
-import { notValidYet, tokenExpired } from "./jwt-claims.ts";
+import { KeyNotLookedUpError, notValidYet, tokenExpired } from "./jwt-claims.ts";
 
 /*
  * Tokens of issuers that publish their keys. The keys are cached here, and not by the library, which would trust a key until the
@@ -34,7 +34,8 @@ const REFRESH_BACKOFF_MS = 30_000;
 const LOOKUP_BACKOFF_MS = 2_000;
 /**
  * Upper bound on the fetches in two seconds for tokens with an unknown key, because callers choose the kid. Each fetch finds all new
- * keys: a key that was published two seconds ago is found, whatever a stranger sends.
+ * keys: a key that was published two seconds ago is found, whatever a stranger sends. Above the bound, a token with another unknown
+ * key is not decided.
  */
 const MAX_LOOKUPS = 3;
 const LOOKUP_INTERVAL_MS = 2_000;
@@ -150,7 +151,8 @@ const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)
  * Returns the payload of a token that is signed by an issuer, or undefined for any other token. Public keys are fetched
  * every five minutes, and when a token names an unknown key.
  * @throws ApiError `token_expired`; `invalid_token` before its `nbf`; `service_unavailable` when its key is unknown and the keys
- * cannot be fetched: it may be valid, or a stranger has invented the kid
+ * cannot be fetched, and `KeyNotLookedUpError` when they are not because of the upper bound: it may be valid, or a stranger has
+ * invented the kid
  * @throws FetchError or another of `issuerErrors` when there are no keys of the issuer yet; the token may be valid
  */
 export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Promise<unknown> {
@@ -163,9 +165,10 @@ export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Prom
     if (payload !== undefined) return payload;
     // Unverified, but enough to reject: a token that would not be valid with any key needs no fetch.
     validateJwtFields(decomposeUnverifiedJwt(token).payload, expected);
-    await lookUpKeys(state, jwks.uri, kid, now);
+    const isLookedUp = await lookUpKeys(state, jwks.uri, kid, now);
     const found = verify(state, token, kid, expected);
     if (found === undefined && state.failed) throw unavailable(state.failed.error);
+    if (found === undefined && !isLookedUp) throw new KeyNotLookedUpError();
     return found;
   } catch (error) {
     if (error instanceof JwtExpiredError) throw tokenExpired();
@@ -220,15 +223,20 @@ async function refreshKeys(state: IssuerState, uri: string, now: Date): Promise<
   }
 }
 
-/** Fetches the keys for a token that names an unknown one, within the limits. `state.failed` says whether it has failed. */
-async function lookUpKeys(state: IssuerState, uri: string, kid: unknown, now: Date): Promise<void> {
+/**
+ * Fetches the keys for a token that names an unknown one, within the limits. `state.failed` says whether it has failed.
+ * @returns false when the keys were not fetched for this kid, because other ones have reached the limit
+ */
+async function lookUpKeys(state: IssuerState, uri: string, kid: unknown, now: Date): Promise<boolean> {
   const at = now.getTime();
   state.lookUps = state.lookUps.filter((lookUp) => at - lookUp.at < LOOKUP_INTERVAL_MS);
-  const isLookedUp = state.lookUps.some((lookUp) => lookUp.kid === kid) || state.lookUps.length >= MAX_LOOKUPS;
-  if (isLookedUp && !state.fetching) return;
-  if (!isLookedUp) state.lookUps.push({ kid, at });
+  const wasLookedUp = state.lookUps.some((lookUp) => lookUp.kid === kid);
+  const isLimited = !wasLookedUp && state.lookUps.length >= MAX_LOOKUPS;
   const isFetchedForThisToken = state.fetchedAt !== undefined && state.fetchedAt >= at;
+  if (!wasLookedUp && !isLimited) state.lookUps.push({ kid, at });
+  else if (!state.fetching) return wasLookedUp || isFetchedForThisToken;
   if (!isFetchedForThisToken) await fetchKeys(state, uri, now, LOOKUP_BACKOFF_MS).catch(() => {});
+  return !isLimited || isFetchedForThisToken;
 }
 
 async function fetchKeys(state: IssuerState, uri: string, now: Date, backoffMs: number): Promise<void> {

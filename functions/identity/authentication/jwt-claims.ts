@@ -48,6 +48,12 @@ export const invalidToken = (message: string, options?: ErrorOptions) =>
   new ApiError("invalid_token", message, options);
 export const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
 export const notValidYet = () => invalidToken("The JWT is not valid yet.");
+/** The token names a key that is not known, and was not looked up because others have reached the limit. It may be valid. */
+export class KeyNotLookedUpError extends ApiError {
+  constructor() {
+    super("service_unavailable", "Too many JWTs with unknown keys. Try again.", { headers: { "Retry-After": "2" } });
+  }
+}
 /** @param advice what the caller can do */
 export const tokenExpired = (advice = "Sign in again.") =>
   new ApiError("token_expired", `The JWT has expired. ${advice}`);

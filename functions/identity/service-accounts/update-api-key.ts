@@ -1,3 +1,4 @@
+import { requireActive } from "../../foundation/access/suspension-store.ts";
 import { defineEndpoint, ok } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { toListItem } from "../api-keys/api-key.ts";
@@ -9,6 +10,7 @@ import * as serviceAccounts from "./service-account-store.ts";
 export const handler = defineEndpoint(endpoints.updateServiceAccountApiKey, {
   input: renameInput,
   async run({ params, input, actor }) {
+    await requireActive(params.project_id);
     const owner = await serviceAccounts.keyOwner(params);
     return ok(toListItem(await apiKeys.rename(owner, params.id, input.name, actor)));
   },

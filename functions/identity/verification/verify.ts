@@ -12,6 +12,7 @@ import { useOf } from "../api-keys/api-key.ts";
 import { expiryOf } from "../authentication/compact-jwt.ts";
 import { type Credential, readCredential } from "../authentication/credential.ts";
 import { identify } from "../authentication/identify.ts";
+import { KeyNotLookedUpError } from "../authentication/jwt-claims.ts";
 
 const MAX_CREDENTIALS = 100;
 
@@ -99,6 +100,8 @@ async function verify(
     const role = await requireAccess({ access, permission }, identity, params);
     return toVerification(identity, credential, role);
   } catch (error) {
+    // Not an error of the call: strangers who invent keys would make the checks of all other credentials fail.
+    if (error instanceof KeyNotLookedUpError) return { valid: false, code: "invalid_token" };
     const code = error instanceof ApiError && isOfEntry(error.code) ? codes[error.code] : undefined;
     if (code === undefined) throw error;
     return { valid: false, code };

@@ -219,8 +219,9 @@ function sendRequest(
     request.on("information", ({ rawHeaders }) => {
       interimResponses += 1;
       interimHeaders += rawHeaders.length;
-      if (interimResponses > MAX_INTERIM_RESPONSES || interimHeaders > MAX_INTERIM_HEADERS)
-        fail(new Error("too many interim responses"));
+      if (interimResponses <= MAX_INTERIM_RESPONSES && interimHeaders <= MAX_INTERIM_HEADERS) return;
+      stopParsing(request);
+      fail(new Error("too many interim responses"));
     });
     // After an upgrade the agent no longer manages the socket. `fail` closes it.
     request.on("upgrade", () => fail(new ConnectionLostError()));
@@ -256,6 +257,14 @@ function sendRequest(
     });
     request.end(body);
   });
+}
+
+/**
+ * Ignores what was received after the current 1xx response: a destroyed request still parses the rest of up to 64 KB. Node has no
+ * documented call for it. The parser stops after a response whose callback returns 2: after it comes another protocol.
+ */
+function stopParsing({ parser }: http.ClientRequest & { parser?: { onIncoming: () => number } | null }): void {
+  if (parser) parser.onIncoming = () => 2;
 }
 
 /** Returns whether the request has a connection, with its TLS handshake completed. */

@@ -4,7 +4,7 @@ import type { Outcome } from "./receiver-client.ts";
 /* What a receiver returns, without what was sent to it. */
 
 /** Secrets, and signatures of any body: a receiver may return the one that it expected. */
-const SIGNING = /(sha256|v1)[=,:][\w+/=-]{12,}|whsec_[\w+/=-]{8,}/gi;
+const SIGNING = /(sha256|v1)[=,:](?:[\w+/=-]{12,}|[\da-f]{2}(?:[ :-]?[\da-f]{2}){5,})|whsec_[\w+/=-]{8,}/gi;
 
 /**
  * Returns an outcome without the signatures and secrets of the request, and without path and query of its URL: error pages often
@@ -29,38 +29,50 @@ export function withoutSent(outcome: Outcome, url: string, headers: object, secr
   };
 }
 
-/** Text that is long enough to have a part of a value, if no value has spaces or quotes. Most successes have none. */
-const DENSE = /[^\s"'<>{}]{12,}/g;
-/** A part of a value that is shorter than this is not recognized: where the text is cut, or inside of something encoded. */
+/**
+ * What may be between the characters of a value, and is not compared: spaces, quotes, commas, escapes of HTML, URLs and JSON, the
+ * prefix of a byte. Punctuation of values is not compared either, because each of these may stand for it.
+ */
+const SEPARATOR =
+  /&#?\w{1,8};|%[\da-f]{2}|\\u[\da-f]{4}|\\x(?:2[bf]|3d|)|\\[nrt]|\b0x(?=[\da-f]{2}\b)|[^\p{L}\p{N}]/giu;
+/** A shorter part of a value, with its separators, is not recognized: where the text is cut, or inside of something encoded. */
 const MIN_PART = 12;
-/** Every fifth part of 8 characters is looked up: each part of 12 has one of them. */
-const [SAMPLE, STRIDE] = [8, 5];
+/** Nor is one with fewer characters that are no separators. */
+const MIN_CHARACTERS = 8;
+/** Every third part of 6 characters is looked up: each part of 8 has one of them. */
+const [SAMPLE, STRIDE] = [6, 3];
 
-/** Masks values in a text, in any case, and also in hexadecimal, base64, base64url or URL encoding. In linear time. */
+/**
+ * Masks values in a text, in any case and with any separators, also in hexadecimal, base64, base64url or URL encoding, and as a
+ * list of bytes. In linear time.
+ */
 function without(values: readonly string[], text: string): string {
-  const plain = normalized(text);
+  const blanked = lowerCase(text).replaceAll(SEPARATOR, ({ length }) => "\n".repeat(length));
+  const plain = blanked.replaceAll("\n", "");
+  const indexes = Array.from({ length: text.length }, (_, index) => index).filter((index) => blanked[index] !== "\n");
   const places = new Map<string, number[]>();
-  for (const { 0: dense, index } of text.matchAll(
-    values.some((value) => /[\s"'<>{}]/.test(value)) ? /.{12,}/gs : DENSE,
-  )) {
-    for (let at = index; at + SAMPLE <= index + dense.length; at++) {
-      const sample = plain.slice(at, at + SAMPLE);
-      places
-        .set(sample, places.get(sample) ?? [])
-        .get(sample)
-        ?.push(at);
-    }
+  for (let at = 0; at + SAMPLE <= plain.length; at++) {
+    const sample = plain.slice(at, at + SAMPLE);
+    places
+      .set(sample, places.get(sample) ?? [])
+      .get(sample)
+      ?.push(at);
   }
   const isMasked = new Uint8Array(text.length);
-  const known = places.size === 0 ? "" : normalized(values.flatMap(formsOf).join("\n"));
-  for (let from = 0; from < known.length; from += STRIDE) {
+  // A line break, which no plain text has, ends each form.
+  const known = places.size === 0 ? "" : lowerCase(values.flatMap(formsOf).join("\n"));
+  // A short text, which most successes have, is compared faster like this.
+  const hasNone = places.size < 100 && ![...places.keys()].some((sample) => known.includes(sample));
+  for (let from = 0; from < known.length && !hasNone; from += STRIDE) {
     const sample = known.slice(from, from + SAMPLE);
     for (const at of places.get(sample) ?? []) {
-      if (isMasked[at]) continue;
+      if (isMasked[indexes[at] ?? 0]) continue;
       let [before, after] = [0, SAMPLE];
       while (at > before && from > before && plain[at - before - 1] === known[from - before - 1]) before++;
-      while (at + after < text.length && plain[at + after] === known[from + after]) after++;
-      if (before + after >= MIN_PART) isMasked.fill(1, at - before, at + after);
+      while (at + after < plain.length && plain[at + after] === known[from + after]) after++;
+      let [start = 0, last = 0] = [indexes[at - before], indexes[at + after - 1]];
+      while (text[last + 1] === "=") last++;
+      if (before + after >= MIN_CHARACTERS && last - start >= MIN_PART - 1) isMasked.fill(1, start, last + 1);
     }
     places.delete(sample);
   }
@@ -71,16 +83,16 @@ function without(values: readonly string[], text: string): string {
   return [...escaped, SIGNING].reduce((rest, value) => rest.replaceAll(value, MASK), shown);
 }
 
-/** Without differences of case, and of base64 and base64url. */
-function normalized(text: string): string {
-  const lower = text.toLowerCase();
-  // A few characters have a longer lower case.
-  return (lower.length === text.length ? lower : text).replaceAll("-", "+").replaceAll("_", "/");
-}
+/** In lower case, with the same length: only one letter has a longer lower case. */
+const lowerCase = (text: string): string => text.replaceAll("İ", "I").toLowerCase();
 
-/** Returns a value and its encodings. In base64, it may begin at each of the three bytes of a group. */
+/** Returns a value and its encodings, without separators. In base64, it may begin at each of the three bytes of a group. */
 function formsOf(value: string): string[] {
   const inGroup = ["", "?", "??"].map((before) => Buffer.from(before + value).toString("base64"));
-  const decoded = [Buffer.from(value, "base64").toString("hex"), Buffer.from(value, "hex").toString("base64")];
-  return [value, encodeURIComponent(value), Buffer.from(value).toString("hex"), ...inGroup, ...decoded];
+  const bytes = [Buffer.from(value), Buffer.from(value, "hex"), Buffer.from(value, "base64")];
+  const encoded = bytes.flatMap((each) => [each.toString("hex"), each.toString("base64"), each.join("")]);
+  return [
+    ...[value, encodeURIComponent(value)].map((form) => form.replaceAll(SEPARATOR, "")),
+    ...[...inGroup, ...encoded].map((form) => form.replaceAll(/[+/=]/g, "")),
+  ];
 }

@@ -16,7 +16,7 @@ export interface paths {
     put?: never;
     /**
      * Create an API key
-     * @description Only this response contains `key`. A user can have at most 100 keys. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user; API keys and workflows are rejected.
+     * @description Only this response contains `key`. A user can have at most 100 keys. A key cannot be limited to a project that is suspended. A user can create and roll 120 API keys, service accounts and trusted workflows a minute; beyond it, returns 429 `rate_limited`. Requires the JWT of a user; API keys and workflows are rejected.
      */
     post: operations["createApiKey"];
     delete?: never;
@@ -2218,8 +2218,12 @@ export interface components {
         };
       };
     };
-    /** @description `session_required`: API keys and workflows cannot do this. Send the JWT of a user. */
-    SessionRequired: {
+    /**
+     * @description `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
+     */
+    SessionRequiredOrProjectSuspended: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -2235,7 +2239,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "session_required";
+            code: "session_required" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -2546,6 +2550,35 @@ export interface components {
              * @enum {string}
              */
             code: "not_found";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `session_required`: API keys and workflows cannot do this. Send the JWT of a user. */
+    SessionRequired: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "session_required";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -3019,7 +3052,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["SessionRequired"];
+      403: components["responses"]["SessionRequiredOrProjectSuspended"];
       409: components["responses"]["ApiKeyLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -5203,7 +5236,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];

@@ -103,8 +103,9 @@ const expected = {
   },
   "page-api-errors": {
     reads: {
-      expression: "IF(errors >= 5, 100 * errors / requests, 0)",
-      errors: "Sum of ServerErrors {stage=prod}",
+      expression: "IF(all - invented >= 5, 100 * (all - invented) / requests, 0)",
+      all: "Sum of ServerErrors {stage=prod}",
+      invented: "Sum of RejectedCredentials {reason=key_not_looked_up, stage=prod}",
       requests: "SampleCount of Count {ApiName=test-prod, Stage=prod}",
     },
     fires: ">= 5, for 1 x 300 s",
@@ -112,7 +113,11 @@ const expected = {
     section: "api-errors",
   },
   "ticket-endpoint-errors": {
-    reads: "Sum of ServerErrors {stage=prod}",
+    reads: {
+      expression: "all - invented",
+      all: "Sum of ServerErrors {stage=prod}",
+      invented: "Sum of RejectedCredentials {reason=key_not_looked_up, stage=prod}",
+    },
     fires: ">= 3, for 1 x 300 s",
     missingData: "notBreaching",
     section: "endpoint-errors",
@@ -258,7 +263,9 @@ describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (nam
 
   test("reads metrics that the functions or the access log write, or that AWS publishes with these dimensions", () => {
     const names = [...Object.values(metrics).map((row) => row.name), "ServerErrors"];
-    const written = names.map((name) => `${METRICS_NAMESPACE} ${name} stage`);
+    const written = [...names.map((name) => `${name} stage`), "RejectedCredentials reason stage"].map(
+      (name) => `${METRICS_NAMESPACE} ${name}`,
+    );
     for (const { Namespace, MetricName, Dimensions = [] } of metricsOf(alarm)) {
       const dimensions = Dimensions.map(({ Name }: Json) => Name).sort();
       expect([...written, ...publishedByAws]).toContain([Namespace, MetricName, ...dimensions].join(" "));
@@ -333,10 +340,14 @@ test("concurrency-high compares with the quota of a new account too", () => {
 
 describe("a period with these values", () => {
   test.each([
-    ["api-errors", "one error in two requests at night", { errors: 1, requests: 2 }, "good"],
-    ["api-errors", "every request of a quiet night fails", { errors: 5, requests: 5 }, "bad"],
-    ["api-errors", "five errors of a busy day", { errors: 5, requests: 5_000 }, "good"],
-    ["api-errors", "one error in ten requests of a busy day", { errors: 500, requests: 5_000 }, "bad"],
+    ["api-errors", "one error in two requests at night", { all: 1, requests: 2 }, "good"],
+    ["api-errors", "every request of a quiet night fails", { all: 5, requests: 5 }, "bad"],
+    ["api-errors", "five errors of a busy day", { all: 5, requests: 5_000 }, "good"],
+    ["api-errors", "one error in ten requests of a busy day", { all: 500, requests: 5_000 }, "bad"],
+    ["api-errors", "a stranger invents keys", { all: 9_000, invented: 9_000, requests: 9_100 }, "good"],
+    ["api-errors", "the API fails while one does", { all: 10_000, invented: 9_000, requests: 10_000 }, "bad"],
+    ["endpoint-errors", "a stranger invents keys", { all: 9_002, invented: 9_000 }, "good"],
+    ["endpoint-errors", "an endpoint fails three times", { all: 3 }, "bad"],
     ["api-errors", "no request fails, so that none is counted", { requests: 5_000 }, "good"],
     ["first-attempts-failing", "the only webhook of a tenant fails at night", { attempts: 6, success: 0 }, "good"],
     ["first-attempts-failing", "the usual share of broken receivers", { attempts: 900, success: 0.92 }, "good"],

@@ -26,11 +26,36 @@ const echoes: [name: string, echo: string][] = [
   ["webhook-signature", headers["webhook-signature"] ?? ""],
   ["X-Service-Signature-Previous", headers["X-Service-Signature-Previous"] ?? ""],
   ["webhook-signature in lower case", standard.toLowerCase()],
+  ["webhook-signature after a letter with a longer lower case, and an emoji", `İ🚀 ${standard}`],
   ["webhook-signature in base64url", base64.replaceAll("+", "-").replaceAll("/", "_").replace("=", "")],
   ["X-Service-Signature as bytes in base64", Buffer.from(mac, "hex").toString("base64")],
   ["webhook-signature as bytes in hex", Buffer.from(base64, "base64").toString("hex")],
   ["webhook-signature in a URL", encodeURIComponent(standard)],
   ["webhook-signature in HTML", standard.replaceAll("+", "&#43;").replaceAll("/", "&#x2F;").replace("=", "&#x3D;")],
+  ["its value in groups of eight", mac.replaceAll(/.{8}/g, "$& ")],
+  ["its value as a hex dump with colons", mac.toUpperCase().replaceAll(/..(?!$)/g, "$&:")],
+  ["its value as a hex dump with hyphens", mac.toUpperCase().replaceAll(/..(?!$)/g, "$&-")],
+  ["its value as bytes of C", mac.replaceAll(/../g, "0x$&, ")],
+  ["its value as escaped bytes", mac.replaceAll(/../g, "\\x$&")],
+  ["its characters as JSON", JSON.stringify([...mac])],
+  ["its characters as text", [...mac].join("\n")],
+  ["its bytes as JSON", JSON.stringify(Buffer.from(mac, "hex"))],
+  ["the bytes of its characters as JSON", JSON.stringify(Buffer.from(mac))],
+  ["its lines of 16 characters in HTML", mac.replaceAll(/.{16}/g, "$&<br>")],
+  ["its lines of 16 characters in JSON", JSON.stringify(mac.replaceAll(/.{16}/g, "$&\n"))],
+  ["its value with spaces of no width", [...mac].join("\u200b")],
+  [
+    "webhook-signature in HTML with names",
+    standard.replaceAll("+", "&plus;").replaceAll("/", "&sol;").replace("=", "&equals;"),
+  ],
+  [
+    "webhook-signature in JSON with codes",
+    standard.replaceAll(/[+/=]/g, (each) => `\\u00${encoded(each, "hex").toUpperCase()}`),
+  ],
+  ["webhook-signature in groups", base64.replaceAll(/.{4}/g, "$& ")],
+  ["its characters as JSON, in a text of JSON", JSON.stringify(JSON.stringify([...base64]))],
+  ["a secret with hyphens", [...secrets[0]].join("-")],
+  ["a signature that it expected, with colons", `expected sha256=${hex("other body").replaceAll(/..(?!$)/g, "$&:")}`],
   ["webhook-signature in JSON of PHP", standard.replaceAll("/", "\\/")],
   ["a signature in hex", encoded(service, "hex")],
   ...[0, 1, 2].map((n): [string, string] => [`headers in base64, ${n}`, encoded("x".repeat(n) + service, "base64")]),
@@ -63,6 +88,7 @@ const hidden = [
 describe.each(echoes)("an echo of %s", (_, echo) => {
   const decodings = (text: string) => [
     text,
+    text.replaceAll(/[^a-z0-9]/gi, ""),
     decodeURIComponent(text.replaceAll("%", (mark, at) => (/^%[0-9a-f]{2}/i.test(text.slice(at)) ? mark : "%25"))),
     encoded(text, "latin1"),
     Buffer.from(text, "base64").toString(),
@@ -98,6 +124,16 @@ describe.each(echoes)("an echo of %s", (_, echo) => {
       if (isKnown) expect([length, found(shown(echo.slice(-length)))]).toEqual([length, []]);
     }
   });
+});
+
+test.each([
+  ["a signature", mac],
+  ["a secret", secrets[0]],
+  ["a token of the path", "SECRETTOKEN"],
+  ["another signature", `sha256=${hex("other body")}`],
+])("what follows %s stays: a line break, and text", (_, value) => {
+  expect(shown(`a\n${value}\nb`)).toBe("a\n***\nb");
+  expect(shown(`${value}\n\n${value}\n`)).toBe("***\n\n***\n");
 });
 
 test.each([

@@ -177,6 +177,8 @@ describe("a key of an earlier service", () => {
     "nothing but a full stop": (key) => `${key}.`,
     "the query of a URL": (key) => `https://x.example/?key=${key}&b=1`,
     "the path of a URL": (key) => `https://x.example/${key}/b`,
+    "a long path after it": (key) => `https://x.example/${key}${"/b".repeat(40)}`,
+    "a long sentence of words and dots after it": (key) => `${key}.a-b.c_d~e+f/g.h-i.j_k~l+m/n`,
     "an encoded URL": (key) => encodeURIComponent(`https://x.example/?key=${key}&b=1`),
     "a text of JSON": (key) => JSON.stringify(JSON.stringify({ log: `a\n${key}\n` })),
     "a byte order mark and zero-width characters": (key) => `\uFEFF${key.slice(0, 9)}\u200B${key.slice(9)}`,
@@ -187,12 +189,20 @@ describe("a key of an earlier service", () => {
 
   test.each(Object.entries(imported))("ends in a text with %s", async (_title, textWith) => {
     const random = () => randomBytes(16).toString("hex");
-    for (const key of [`acme_${random()}`, `0a.${random()}`, `acme_${random()}.${random()}-${random()}`]) {
+    const padded = () => `${randomBytes(16).toString("base64url")}==`;
+    const keys = [random(), padded(), `${random()}.${random()}-${random()}`].map((rest) => `acme_${rest}`);
+    for (const key of [...keys, `0a.${random()}`]) {
       await givenImported(key);
       const { status, body } = await revoke([textWith(key)]);
       expect({ status, body }).toEqual({ status: 202, body: { data: { received: 1 } } });
       expect(await statusWith(key)).toBe(401);
     }
+  });
+
+  test("of more parts than are tried ends when it is sent alone", async () => {
+    const key = await givenImported(`acme_${"0a.b-c_".repeat(10)}${randomBytes(16).toString("hex")}`);
+    expect((await revoke([key])).status).toBe(202);
+    expect(await statusWith(key)).toBe(401);
   });
 
   test("that is short ends when it is sent alone", async () => {

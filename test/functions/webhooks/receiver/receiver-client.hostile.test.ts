@@ -142,6 +142,11 @@ test.each<[string, Misbehavior, Partial<Outcome>]>([
   ],
   ["has an endless header", floods(`${status}x: `, "y".repeat(4_096)), { errorCode: "invalid_response" }],
   ["has endless headers", floods(status, `x: ${"y".repeat(1_000)}\r\n`), { errorCode: "invalid_response" }],
+  ...[100, 102, 103].map((code): [string, Misbehavior, Partial<Outcome>] => [
+    `has 101 responses ${code} before its 200`,
+    respondsAndCloses(`${`HTTP/1.1 ${code} C\r\n\r\n`.repeat(101)}${status}\r\nok`),
+    { errorCode: "invalid_response" },
+  ]),
   [
     "has endless 1xx responses",
     floods("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),

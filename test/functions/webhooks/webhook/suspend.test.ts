@@ -290,7 +290,7 @@ describe("while a project is suspended", () => {
     createServiceAccount: "refused",
     deleteServiceAccount: "allowed",
     createServiceAccountApiKey: "refused",
-    updateServiceAccountApiKey: "allowed",
+    updateServiceAccountApiKey: "refused",
     rollServiceAccountApiKey: "refused",
     deleteServiceAccountApiKey: "allowed",
     createTrustedWorkflow: "refused",
@@ -327,6 +327,34 @@ describe("while a project is suspended", () => {
     expect({ status, code: body?.error?.code }).toEqual(isRefused ? suspendedError : success);
     await resume();
     if (isRefused) expect((await request()).body?.error?.code).not.toBe(suspendedError.code);
+  });
+
+  /**
+   * Keys belong to their user, who may need them for other projects: they can be rolled, renamed and deleted. But a new key that names
+   * the project is a new credential for it.
+   */
+  test.each<[string, "allowed" | "refused", string, string, (suspended: string, other: string) => object | undefined]>([
+    ["create a key", "allowed", "POST", "", () => ({})],
+    ["create one for the project", "refused", "POST", "", (suspended) => ({ project_ids: [suspended] })],
+    ["create one for another project", "allowed", "POST", "", (_, other) => ({ project_ids: [other] })],
+    ["create one for both", "refused", "POST", "", (suspended, other) => ({ project_ids: [other, suspended] })],
+    ["rename one for the project", "allowed", "PATCH", "/{id}", () => ({})],
+    ["roll one for the project", "allowed", "POST", "/{id}/roll", () => undefined],
+    ["delete one for the project", "allowed", "DELETE", "/{id}", () => undefined],
+  ])("a member can %s: %s", async (_title, expected, method, path, fieldsFor) => {
+    const { userId, token, api } = service.user();
+    const [project, other] = [await service.project(userId), await service.project(userId)];
+    const { id } = (await api.post("/v1/api-keys", { name: "ci", project_ids: [project] })).body.data;
+    const fields = fieldsFor(project, other);
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const body = fields === undefined ? null : JSON.stringify({ name: "ci", ...fields });
+    const request = () => send(`${service.baseUrl}/v1/api-keys${path.replace("{id}", id)}`, { method, headers, body });
+    await suspend(project);
+    const response = await request();
+    if (expected === "refused") expect(errorOf(response)).toEqual(suspendedError);
+    else expect(response.status).toBeLessThan(300);
+    await resume(project);
+    if (expected === "refused") expect((await request()).status).toBe(201);
   });
 
   test("webhooks show since when, and only then; they can be read and deleted", async () => {
