@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
-import { listOf, parse } from "./input.ts";
+import { fields, listOf, parse } from "./input.ts";
 
 /** What became of the rows of an import. */
 export interface ImportResult {
@@ -22,11 +22,18 @@ const MAX_ROWS = 1_000;
 /** The rows of one call. Each is checked by itself, so that one that is refused does not affect the others. */
 export const rowList = listOf(z.unknown(), MAX_ROWS);
 
-/** An optional field of a row. `null`, which databases export, is the same as absent. */
-export const optionalInRow = <Schema extends z.ZodMiniType>(schema: Schema) =>
+/** The fields of a row. `null`, which databases export, is the same as absent in those that are optional. */
+export function rowFields<Shape extends Record<string, z.ZodMiniType>>(shape: Shape) {
+  const inRow = Object.entries(shape).map(([name, schema]) => [name, isOptional(schema) ? orNull(schema) : schema]);
+  return fields(Object.fromEntries(inRow) as Shape);
+}
+
+const isOptional = (schema: z.ZodMiniType) => schema instanceof z.ZodMiniOptional;
+
+const orNull = (schema: z.ZodMiniType) =>
   z.pipe(
     z.nullish(schema),
-    z.transform((value: z.output<Schema> | null | undefined) => value ?? undefined),
+    z.transform((value) => value ?? undefined),
   );
 
 /**

@@ -5,7 +5,7 @@ import { ApiError } from "../../foundation/platform/errors.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { invalidField, shownText } from "../../foundation/schema/input.ts";
-import type { ApiKeyInput, ImportedKeyInput } from "./api-key-input.ts";
+import type { ApiKeyInput, ApiKeyPatch, ImportedKeyInput } from "./api-key-input.ts";
 import { API_KEY_PREFIX, checksum } from "./key-format.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
@@ -49,6 +49,9 @@ export interface KeyEntry {
   /** Newest first; absent = the key was never rolled. */
   previous?: PreviousSecret[];
 }
+
+/** The attribute of each field that a user can change. A roll keeps them; a new field does not compile without its row. */
+export const changeable = { name: "name" } satisfies { [Field in keyof ApiKeyPatch]-?: Field & keyof ApiKey };
 
 const MAX_LIFETIME_DAYS = 366;
 
