@@ -147,8 +147,10 @@ const SECRET_BYTES = 32;
 /** Number of random bytes for one webhook: 32 for its secret, 16 for its id. */
 export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
 
-/** Attributes of a webhook; null = it has none. */
-type Attributes = { [Name in keyof Webhook]?: Webhook[Name] | null };
+/** Attributes of a webhook, null = it has none. One with the name of the field must be among them. */
+type Attributes<Field> = { [Name in keyof Webhook]?: Webhook[Name] | null } & {
+  [Name in Field & keyof Webhook]: Webhook[Name] | null | undefined;
+};
 
 /**
  * How each field of a change is stored. Create, change, import and responses follow from it, so that no field is accepted and
@@ -164,7 +166,9 @@ const stored = {
   enabled: ({ enabled }, at, { disabled_at = at, disabled_reason = "manual" } = {}) =>
     enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason },
   mode: ({ mode }) => ({ mode: mode === "shadow" ? mode : null }),
-} satisfies Record<keyof WebhookPatch, (given: WebhookPatch, at: string, before?: Partial<Webhook>) => Attributes>;
+} satisfies {
+  [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Partial<Webhook>) => Attributes<Field>;
+};
 
 /** Returns the attributes that these fields set and remove. A field that is not given does neither. */
 export function attributesOf(given: WebhookPatch, ...context: [at: string, before?: Webhook]) {
