@@ -24,17 +24,14 @@ export const rowList = listOf(z.unknown(), MAX_ROWS);
 
 /** The fields of a row. `null`, which databases export, is the same as absent in those that are optional. */
 export function rowFields<Shape extends Record<string, z.ZodMiniType>>(shape: Shape) {
-  const inRow = Object.entries(shape).map(([name, schema]) => [name, isOptional(schema) ? orNull(schema) : schema]);
+  const inRow = Object.entries(shape).map(([name, schema]) => [
+    name,
+    schema instanceof z.ZodMiniOptional ? z.pipe(z.nullish(schema), noNull) : schema,
+  ]);
   return fields(Object.fromEntries(inRow) as Shape);
 }
 
-const isOptional = (schema: z.ZodMiniType) => schema instanceof z.ZodMiniOptional;
-
-const orNull = (schema: z.ZodMiniType) =>
-  z.pipe(
-    z.nullish(schema),
-    z.transform((value) => value ?? undefined),
-  );
+const noNull = z.transform((value) => value ?? undefined);
 
 /**
  * Parses each row and imports those that are valid.

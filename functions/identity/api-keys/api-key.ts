@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Identity } from "../../foundation/access/identity.ts";
 import type { PlatformPermission } from "../../foundation/manifest/permissions.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
+import { present } from "../../foundation/platform/present.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { invalidField, shownText } from "../../foundation/schema/input.ts";
@@ -74,7 +75,7 @@ export const API_KEY_RANDOM_BYTES = SECRET_BYTES + 16;
  */
 export function createApiKey(
   owner: string,
-  { name, permissions, project_ids, expires_at }: ApiKeyInput,
+  input: ApiKeyInput,
   now: Date,
   random: Buffer,
 ): { apiKey: ApiKey; key: string } {
@@ -82,12 +83,11 @@ export function createApiKey(
   const apiKey = {
     id: timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES)),
     user_id: owner,
-    name,
+    name: input.name,
     ...secret,
     created_at: now.toISOString(),
-    ...(permissions && { permissions }),
-    ...(project_ids && { project_ids }),
-    ...(expires_at && { expires_at: validExpiry(expires_at, now).toISOString() }),
+    ...present(input, ["permissions", "project_ids"]),
+    ...(input.expires_at && { expires_at: validExpiry(input.expires_at, now).toISOString() }),
   };
   return { apiKey, key };
 }
@@ -230,13 +230,7 @@ export function toCreated(apiKey: ApiKey, key: string) {
 }
 
 /** Returns the limits of a key. A key without limits has none of these fields. */
-function limitsOf({ permissions, project_ids, expires_at }: ApiKey) {
-  return {
-    ...(permissions && { permissions }),
-    ...(project_ids && { project_ids }),
-    ...(expires_at && { expires_at }),
-  };
-}
+const limitsOf = (apiKey: ApiKey) => present(apiKey, ["permissions", "project_ids", "expires_at"]);
 export type CreatedApiKey = ReturnType<typeof toCreated>;
 
 /**

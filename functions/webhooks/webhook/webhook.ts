@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { type WebhookEventName, webhookEventNames } from "../../foundation/events/webhook-event.ts";
+import { present } from "../../foundation/platform/present.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { rowFields, rowList } from "../../foundation/schema/import-rows.ts";
 import { displayName, fields, orRequired, overlapSeconds, uuid } from "../../foundation/schema/input.ts";
@@ -207,8 +208,7 @@ export const generateSecret = (random: Buffer): string => `whsec_${random.subarr
 /** Returns the fields of a webhook that only some have, which are stored under their own name. */
 export function optionalFields(webhook: Webhook) {
   const { url, events, enabled, ...optional } = stored;
-  const present = (Object.keys(optional) as (keyof typeof optional)[]).filter((name) => webhook[name] !== undefined);
-  return Object.fromEntries(present.map((name) => [name, webhook[name]])) as Pick<Webhook, keyof typeof optional>;
+  return present(webhook, Object.keys(optional) as (keyof typeof optional)[]);
 }
 
 /**
@@ -225,14 +225,9 @@ export const toRotated = (webhook: Webhook, secret: string) => ({ ...detailed(we
 
 function listed(webhook: Webhook) {
   const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null } = webhook;
-  const { suspended_at, last_certification } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  const present = {
-    ...(suspended_at !== undefined && { suspended_at }),
-    ...(last_certification && { last_certification }),
-  };
-  return { ...fields, ...optionalFields(webhook), ...present };
+  return { ...fields, ...optionalFields(webhook), ...present(webhook, ["suspended_at", "last_certification"]) };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */

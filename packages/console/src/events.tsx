@@ -15,7 +15,7 @@ import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "./rout
 import { approximate, elapsed } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { deploymentTones } from "./vocabulary.ts";
+import { deploymentTone } from "./vocabulary.ts";
 
 const PAGE_SIZE = 100;
 const FOLLOW_INTERVAL_MS = 5_000;
@@ -128,7 +128,7 @@ function DeploymentItem({ projectId, deployment }: { projectId: string; deployme
   return (
     <li class="deployment-card">
       <div class="line">
-        <Badge tone={deploymentTones[state]}>{state}</Badge>
+        <Badge tone={deploymentTone(state)}>{state}</Badge>
         <h3>
           <code>{id}</code>
         </h3>
@@ -151,7 +151,7 @@ function StepItem({ event, sincePreviousMs }: DeploymentStep) {
   const detail = detailOf(event);
   const delayMs = Date.parse(event.received_at) - Date.parse(event.timestamp);
   return (
-    <li class={deploymentTones[stateAfterEvent(event)]}>
+    <li class={deploymentTone(stateAfterEvent(event))}>
       <details>
         <summary>
           <code>{event.event}</code> <Time at={event.timestamp} />
