@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { EventName } from "../../functions/foundation/events/deployment-event.ts";
+import { type EventName, eventNames } from "../../functions/foundation/events/deployment-event.ts";
 import type {
   HealthEventName,
   WebhookEvent,
@@ -10,22 +10,23 @@ import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fie
 
 /* Schemas of the payload that is sent to receivers, one for each event. */
 
-export const eventMeanings: Record<EventName, string> = {
-  "deploy.started": "a build has started",
-  "deploy.succeeded": "the deployment is live and healthy",
-  "deploy.failed": "the build or a health check failed",
-};
+/** What each deployment event means, the state of a deployment after it, and whether the deployment is then open, or ended well. */
+export const deploymentEvents = {
+  "deploy.started": { meaning: "a build has started", state: "running", outcome: "open" },
+  "deploy.succeeded": { meaning: "the deployment is live and healthy", state: "succeeded", outcome: "good" },
+  "deploy.failed": { meaning: "the build or a health check failed", state: "failed", outcome: "bad" },
+} satisfies Record<EventName, { meaning: string; state: string; outcome: "open" | "good" | "bad" }>;
+
+export const eventMeanings = Object.fromEntries(
+  eventNames.map((name) => [name, deploymentEvents[name].meaning]),
+) as Record<EventName, string>;
 
 export const eventNameSchema = oneOf<EventName>("Name of the deployment event.", eventMeanings);
 
-export const healthEventMeanings: Record<HealthEventName, string> = {
-  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
-  "webhook.disabled": "another webhook of the project was disabled, or switched to shadow mode",
-};
-
 export const webhookEventMeanings: Record<WebhookEventName, string> = {
   ...eventMeanings,
-  ...healthEventMeanings,
+  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
+  "webhook.disabled": "another webhook of the project was disabled, or switched to shadow mode",
 };
 
 export const webhookEventNameSchema = oneOf<WebhookEventName>("Name of the event.", webhookEventMeanings);
@@ -61,30 +62,27 @@ const anyData = z
   .looseObject({ test })
   .check(z.describe("Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none."));
 
-/** The payload of each event, by its name. */
-export const payloadSchemas = {
-  "deploy.started": payloadOf("deploy.started", deploymentId, anyData),
-  "deploy.succeeded": payloadOf(
-    "deploy.succeeded",
-    deploymentId,
-    z
-      .looseObject({
-        url: text("Public URL of the app.", { pattern: HTTP_URL_PATTERN }),
-        status: z.literal("running").check(z.describe("The app serves requests.")),
-        test,
-      })
-      .check(z.describe("URL and status of the app. Other fields of the pipeline are passed on unchanged.")),
-  ),
-  "deploy.failed": payloadOf("deploy.failed", deploymentId, anyData),
-} satisfies Record<EventName, z.ZodMiniType<Payload>>;
+const dataSchemas: Partial<Record<EventName, z.ZodMiniType<object>>> = {
+  "deploy.succeeded": z
+    .looseObject({
+      url: text("Public URL of the app.", { pattern: HTTP_URL_PATTERN }),
+      status: z.literal("running").check(z.describe("The app serves requests.")),
+      test,
+    })
+    .check(z.describe("URL and status of the app. Other fields of the pipeline are passed on unchanged.")),
+};
 
-type PayloadSchema = (typeof payloadSchemas)[EventName];
+const payloads = eventNames.map((name) => payloadOf(name, deploymentId, dataSchemas[name] ?? anyData));
+type PayloadSchema = (typeof payloads)[number];
 
-/** The payload of any deployment event. A new event in `payloadSchemas` is included automatically. */
-export const payloadSchema = z.discriminatedUnion(
-  "event",
-  Object.values(payloadSchemas) as [PayloadSchema, ...PayloadSchema[]],
-);
+/** The payload of each deployment event, by its name. */
+export const payloadSchemas = Object.fromEntries(eventNames.map((name, index) => [name, payloads[index]])) as Record<
+  EventName,
+  PayloadSchema
+>;
+
+/** The payload of any deployment event. */
+export const payloadSchema = z.discriminatedUnion("event", payloads as [PayloadSchema, ...PayloadSchema[]]);
 
 export const disabledReasonMeanings: Record<DisabledReason, string> = {
   gone: "the receiver responded with 410",

@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,6 +45,26 @@ test("every npm script that starts a program finds it, and prints nothing of its
   const { app } = JSON.parse(readFileSync(join(root, "cdk.json"), "utf8"));
   expect(app).toBe("node_modules/.bin/node bin/run.cjs app");
 });
+
+test.each([
+  { failing: "", exit: 0 },
+  { failing: "project", exit: 2 },
+  { failing: "packages/console", exit: 2 },
+  { failing: "project packages/console", exit: 2 },
+])(
+  "npm run types checks all programs in one run, and exits with $exit if '$failing' has errors",
+  ({ failing, exit }) => {
+    const folder = mkdtempSync(join(scratch, "types-"));
+    const checked = `case "$*" in *" -p "*) name=\${*##* -p };; *) name=project;; esac; echo "$name"`;
+    writeFileSync(join(folder, "tsc"), `#!/bin/sh\n${checked}\ncase " $FAILING " in *" $name "*) exit 2;; esac\n`, {
+      mode: 0o755,
+    });
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const env = { PATH: `${folder}:${process.env.PATH}`, FAILING: failing };
+    const { status, stdout } = spawnSync("sh", ["-c", scripts.types], { env, encoding: "utf8" });
+    expect([status, stdout.trim().split("\n").sort()]).toEqual([exit, ["packages/console", "project"]]);
+  },
+);
 
 test.each([[[]], [["nope"]], [["../command/command"]]])(
   "without the name of a program, as in %j, lists them",

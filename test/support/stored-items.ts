@@ -9,7 +9,8 @@ export async function itemsOf(table: TableKey, partition: Record<string, string>
   const { Items = [] } = await dynamo().send(
     new QueryCommand({
       TableName: tableName(table),
-      KeyConditionExpression: `${name} = :value`,
+      KeyConditionExpression: "#name = :value",
+      ExpressionAttributeNames: { "#name": name ?? "" },
       ExpressionAttributeValues: { ":value": value },
       ConsistentRead: true,
     }),

@@ -1,9 +1,14 @@
 import { createHash } from "node:crypto";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 
-/** The names of deployment events, which the pipeline sends. A new name does not compile until its rules, description, payload schema and sample are added. */
-export const eventNames = ["deploy.started", "deploy.succeeded", "deploy.failed"] as const;
-export type EventName = (typeof eventNames)[number];
+/** The events that the pipeline sends, with the `data` of a sample. A new one does not compile until the contract has its row. */
+export const samples = {
+  "deploy.started": {},
+  "deploy.succeeded": { url: "https://demo.example.com", status: "running" },
+  "deploy.failed": { reason: "health check timed out" },
+} satisfies Record<`deploy.${string}`, object>;
+export type EventName = keyof typeof samples;
+export const eventNames = Object.keys(samples) as [EventName, ...EventName[]];
 
 /** A valid deployment event of the pipeline. */
 export interface DeploymentEvent {

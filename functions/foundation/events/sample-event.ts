@@ -1,4 +1,4 @@
-import type { EventName } from "./deployment-event.ts";
+import { type EventName, samples } from "./deployment-event.ts";
 import type { HealthEventName, WebhookEventName } from "./webhook-event.ts";
 
 interface SampleFields {
@@ -11,17 +11,13 @@ interface SampleFields {
 
 /** Creates a message as the pipeline would put it on the events queue, for trials and tests. */
 export function sampleEvent(event: EventName, { projectId, deploymentId, now, url }: SampleFields) {
-  const data: Record<EventName, object> = {
-    "deploy.started": {},
-    "deploy.succeeded": { url: url ?? "https://demo.example.com", status: "running" },
-    "deploy.failed": { reason: "health check timed out" },
-  };
+  const sample = samples[event];
   return {
     event,
     project_id: projectId,
     deployment_id: deploymentId,
     timestamp: now.toISOString(),
-    data: data[event],
+    data: url !== undefined && "url" in sample ? { ...sample, url } : sample,
   };
 }
 

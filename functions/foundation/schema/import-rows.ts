@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
-import { listOf, parse } from "./input.ts";
+import { fields, listOf, parse } from "./input.ts";
 
 /** What became of the rows of an import. */
 export interface ImportResult {
@@ -22,12 +22,16 @@ const MAX_ROWS = 1_000;
 /** The rows of one call. Each is checked by itself, so that one that is refused does not affect the others. */
 export const rowList = listOf(z.unknown(), MAX_ROWS);
 
-/** An optional field of a row. `null`, which databases export, is the same as absent. */
-export const optionalInRow = <Schema extends z.ZodMiniType>(schema: Schema) =>
-  z.pipe(
-    z.nullish(schema),
-    z.transform((value: z.output<Schema> | null | undefined) => value ?? undefined),
-  );
+/** The fields of a row. `null`, which databases export, is the same as absent in those that are optional. */
+export function rowFields<Shape extends Record<string, z.ZodMiniType>>(shape: Shape) {
+  const inRow = Object.entries(shape).map(([name, schema]) => [
+    name,
+    schema instanceof z.ZodMiniOptional ? z.pipe(z.nullish(schema), noNull) : schema,
+  ]);
+  return fields(Object.fromEntries(inRow) as Shape);
+}
+
+const noNull = z.transform((value) => value ?? undefined);
 
 /**
  * Parses each row and imports those that are valid.

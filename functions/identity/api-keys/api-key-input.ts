@@ -3,7 +3,7 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../../foundation/access/identity.ts
 import { personId } from "../../foundation/access/person-id.ts";
 import { permissionSet } from "../../foundation/access/platform-permissions.ts";
 import { permissions } from "../../foundation/manifest/permissions.ts";
-import { optionalInRow, rowList } from "../../foundation/schema/import-rows.ts";
+import { rowFields, rowList } from "../../foundation/schema/import-rows.ts";
 import {
   displayName,
   fields,
@@ -39,7 +39,7 @@ const hashRule = "must be the 32 bytes of the hash in hex or Base64";
 
 /** A key of an earlier service. */
 export const importedKeyInput = () =>
-  fields({
+  rowFields({
     hash: z.pipe(
       z.string(orRequired(hashRule)).check(z.refine((text) => SHA_256.test(text), hashRule)),
       z.transform((text: string) =>
@@ -55,14 +55,15 @@ export const importedKeyInput = () =>
         "must begin with a prefix of the stage option importedKeys (in a local run, of the setting IMPORTED_KEYS)",
       ),
     ),
-    created_at: optionalInRow(isoTime),
-    expires_at: optionalInRow(isoTime),
-    permissions: optionalInRow(permissionSet(permissions)),
+    created_at: z.optional(isoTime),
+    expires_at: z.optional(isoTime),
+    permissions: z.optional(permissionSet(permissions)),
   });
 export type ImportedKeyInput = z.infer<ReturnType<typeof importedKeyInput>>;
 
-/** Input of a rename. */
-export const renameInput = fields({ name: displayName });
+/** The fields of a key that a user can change. */
+export const apiKeyPatch = fields({ name: displayName });
+export type ApiKeyPatch = z.infer<typeof apiKeyPatch>;
 
 /** Input of a roll. */
 export const rollInput = fields({ overlap_seconds: overlapSeconds });

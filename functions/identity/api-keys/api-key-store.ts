@@ -35,6 +35,7 @@ import { revocationPut } from "../../foundation/records/revocation-store.ts";
 import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
+  changeable,
   isReplaced,
   type KeyEntry,
   type LastUse,
@@ -43,6 +44,7 @@ import {
   rollApiKey,
   secretsAfterRoll,
 } from "./api-key.ts";
+import type { ApiKeyPatch } from "./api-key-input.ts";
 
 /*
  * A key consists of items that are written in one transaction: the record under its hash, which the authorizer reads, and
@@ -264,10 +266,10 @@ const removals = (hashes: string[]): Record<string, TransactItem> =>
   Object.fromEntries(hashes.map((hash, index) => [`previous ${index}`, { Delete: recordKey(hash) }]));
 
 /**
- * Changes the name of a key.
+ * Changes the given fields of a key.
  * @throws ApiError `not_found` when the user has no key with this id
  */
-export async function rename(user_id: string, id: string, name: string, by: Actor = platform): Promise<ApiKey> {
+export async function update(user_id: string, id: string, patch: ApiKeyPatch, by: Actor = platform): Promise<ApiKey> {
   return changeKey(user_id, id, async ({ key_hash }) => {
     const current = await findByHash(key_hash);
     if (!current) return undefined;
@@ -276,12 +278,12 @@ export async function rename(user_id: string, id: string, name: string, by: Acto
         Update: {
           ...recordKey(key_hash),
           // A roll deletes the record, or gives it an end.
-          ...changing({ set: { name }, when: when`attribute_exists(key_hash) AND attribute_not_exists(ends_at)` }),
+          ...changing({ set: patch, when: when`attribute_exists(key_hash) AND attribute_not_exists(ends_at)` }),
         },
       },
-      audit: audit("api_key.renamed", by, current, { name }),
+      audit: audit("api_key.renamed", by, current, patch),
     };
-    return (await transactIf(items)) ? { ...current, name } : undefined;
+    return (await transactIf(items)) ? { ...current, ...patch } : undefined;
   });
 }
 
@@ -303,8 +305,8 @@ export async function roll(
     const rolled = rollApiKey(current, now, randomBytes(API_KEY_RANDOM_BYTES));
     const { kept, removed } = secretsAfterRoll(entry, now, overlapSeconds);
     const replaced = kept.find(({ key_hash }) => key_hash === current.key_hash);
-    // The new record is a copy. A rename in between must not be lost.
-    const isSameName = isAsRead("name", current.name);
+    // The new record is a copy. A change in between must not be lost.
+    const isCurrent = allOf(...Object.values(changeable).map((name) => isAsRead(name, current[name])));
     const items: Record<string, TransactItem> = {
       entry: {
         Update: {
@@ -319,11 +321,11 @@ export async function roll(
               ...recordKey(current.key_hash),
               ...changing({
                 set: { ends_at: replaced.ends_at, delete_after: Math.ceil(Date.parse(replaced.ends_at) / 1000) },
-                when: isSameName,
+                when: isCurrent,
               }),
             },
           }
-        : { Delete: { ...recordKey(current.key_hash), ...onlyIf(isSameName) } },
+        : { Delete: { ...recordKey(current.key_hash), ...onlyIf(isCurrent) } },
       ...removals(removed.filter((hash) => hash !== current.key_hash)),
       // Also with an overlap, which gives the replaced secret an end.
       revocation: revocationPut({ key_id: id, key_hashes: [...new Set([current.key_hash, ...removed])] }, "rolled"),

@@ -2,10 +2,11 @@ import { createHash } from "node:crypto";
 import type { Identity } from "../../foundation/access/identity.ts";
 import type { PlatformPermission } from "../../foundation/manifest/permissions.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
+import { present } from "../../foundation/platform/present.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { invalidField, shownText } from "../../foundation/schema/input.ts";
-import type { ApiKeyInput, ImportedKeyInput } from "./api-key-input.ts";
+import type { ApiKeyInput, ApiKeyPatch, ImportedKeyInput } from "./api-key-input.ts";
 import { API_KEY_PREFIX, checksum } from "./key-format.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
@@ -50,6 +51,9 @@ export interface KeyEntry {
   previous?: PreviousSecret[];
 }
 
+/** The attribute of each field that a user can change. A roll keeps them; a new field does not compile without its row. */
+export const changeable = { name: "name" } satisfies { [Field in keyof ApiKeyPatch]-?: Field & keyof ApiKey };
+
 const MAX_LIFETIME_DAYS = 366;
 
 export const MAX_KEYS_PER_USER = 100;
@@ -71,7 +75,7 @@ export const API_KEY_RANDOM_BYTES = SECRET_BYTES + 16;
  */
 export function createApiKey(
   owner: string,
-  { name, permissions, project_ids, expires_at }: ApiKeyInput,
+  input: ApiKeyInput,
   now: Date,
   random: Buffer,
 ): { apiKey: ApiKey; key: string } {
@@ -79,12 +83,11 @@ export function createApiKey(
   const apiKey = {
     id: timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES)),
     user_id: owner,
-    name,
+    name: input.name,
     ...secret,
     created_at: now.toISOString(),
-    ...(permissions && { permissions }),
-    ...(project_ids && { project_ids }),
-    ...(expires_at && { expires_at: validExpiry(expires_at, now).toISOString() }),
+    ...present(input, ["permissions", "project_ids"]),
+    ...(input.expires_at && { expires_at: validExpiry(input.expires_at, now).toISOString() }),
   };
   return { apiKey, key };
 }
@@ -227,13 +230,7 @@ export function toCreated(apiKey: ApiKey, key: string) {
 }
 
 /** Returns the limits of a key. A key without limits has none of these fields. */
-function limitsOf({ permissions, project_ids, expires_at }: ApiKey) {
-  return {
-    ...(permissions && { permissions }),
-    ...(project_ids && { project_ids }),
-    ...(expires_at && { expires_at }),
-  };
-}
+const limitsOf = (apiKey: ApiKey) => present(apiKey, ["permissions", "project_ids", "expires_at"]);
 export type CreatedApiKey = ReturnType<typeof toCreated>;
 
 /**

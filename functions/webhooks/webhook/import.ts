@@ -8,10 +8,10 @@ import { parseCidrs } from "../receiver/receiver-address.ts";
 import { requireNotSuspended } from "./suspension.ts";
 import { projectState } from "./suspension-store.ts";
 import {
+  createWebhook,
   type ImportedWebhook,
   importedWebhookInput,
   importInput,
-  importWebhook,
   MAX_WEBHOOKS_PER_PROJECT,
   WEBHOOK_RANDOM_BYTES,
   type Webhook,
@@ -61,7 +61,7 @@ async function importInto(
       if (state.webhooks.length + added.length >= MAX_WEBHOOKS_PER_PROJECT) throw webhooks.limitReached();
       // A millisecond apart, so that lists have them in the order of the rows.
       const createdAt = new Date(now + added.length);
-      const webhook = importWebhook(values, createdAt, randomBytes(WEBHOOK_RANDOM_BYTES));
+      const { webhook } = createWebhook(values, projectId, createdAt, randomBytes(WEBHOOK_RANDOM_BYTES));
       added.push({ index, values, webhook, secret: values.secret });
     });
   }

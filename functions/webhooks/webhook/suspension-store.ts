@@ -1,6 +1,7 @@
 import { platform } from "../../foundation/access/actor.ts";
 import { COUNTER, readItems, transactIf } from "../../foundation/platform/dynamo.ts";
 import { changing, isAsRead, type Part, when } from "../../foundation/platform/expression.ts";
+import { present } from "../../foundation/platform/present.ts";
 import { projectAudit } from "../../foundation/records/audit-store.ts";
 import { revocationPut } from "../../foundation/records/revocation-store.ts";
 import type { Webhook } from "./webhook.ts";
@@ -23,10 +24,9 @@ export interface ProjectState extends Counted {
 /** Reads the counter and the webhooks of a project. Strongly consistent. A project without any item is not suspended. */
 export async function projectState(projectId: string): Promise<ProjectState> {
   const items = await readItems<Webhook & Counted>("webhooks", when`project_id = ${projectId}`);
-  const { suspended_at, webhook_count } = items.find(({ id }) => id === COUNTER) ?? {};
+  const counter: Partial<Webhook & Counted> = items.find(({ id }) => id === COUNTER) ?? {};
   return {
-    ...(suspended_at !== undefined && { suspended_at }),
-    ...(webhook_count !== undefined && { webhook_count }),
+    ...present(counter, ["suspended_at", "webhook_count"]),
     webhooks: items.filter(({ id }) => id !== COUNTER),
   };
 }

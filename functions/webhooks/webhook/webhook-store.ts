@@ -20,13 +20,7 @@ import { projectAudit } from "../../foundation/records/audit-store.ts";
 import { disabledNotificationTime } from "../../foundation/records/notification.ts";
 import { failureState } from "./circuit-breaker.ts";
 import { requireNotSuspended } from "./suspension.ts";
-import {
-  type DisabledReason,
-  MAX_WEBHOOKS_PER_PROJECT,
-  optionalFields,
-  type Webhook,
-  type WebhookPatch,
-} from "./webhook.ts";
+import { attributesOf, MAX_WEBHOOKS_PER_PROJECT, optionalFields, type Webhook, type WebhookPatch } from "./webhook.ts";
 import { disabledNotification, NO_ATTEMPT, plannedDeletes } from "./webhook-notification-store.ts";
 
 export const webhookKey = (project_id: string, id: string) => ({
@@ -170,7 +164,8 @@ const MAX_RACES = 10;
  */
 async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by: Actor): Promise<boolean> {
   const { project_id, id } = before;
-  const { url, name, events, filter, enabled, mode } = patch;
+  const { url, enabled, mode } = patch;
+  const { set, remove } = attributesOf(patch, at, before);
   const isDisabled = before.disabled_at !== undefined;
   const hasOtherUrl = url !== undefined && url !== before.url;
   const hasOtherMode = mode !== undefined && mode !== (before.mode ?? "live");
@@ -179,22 +174,11 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
   const change = changing({
     set: {
       updated_by: by.user_id || undefined,
-      url,
-      name: name ?? undefined,
-      events,
-      filter: filter ?? undefined,
-      ...(mode === "shadow" && { mode }),
-      ...(enabled === false && {
-        disabled_at: before.disabled_at ?? at,
-        disabled_reason: before.disabled_reason ?? ("manual" satisfies DisabledReason),
-      }),
+      ...set,
       disabled_notified_at: notifiedAt?.toISOString(),
     },
     remove: [
-      ...(name === null ? ["name"] : []),
-      ...(filter === null ? ["filter"] : []),
-      ...(enabled ? ["disabled_at", "disabled_reason"] : []),
-      ...(mode === "live" ? ["mode"] : []),
+      ...remove,
       // The failure state belongs to the receiver at the old URL, and to the time before nothing was sent.
       ...(hasOtherUrl || hasOtherMode || (enabled && isDisabled) ? failureState : []),
       ...(hasOtherUrl ? ["slow_since", "last_certification"] : []),

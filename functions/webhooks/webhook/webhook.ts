@@ -1,7 +1,8 @@
 import * as z from "zod/mini";
 import { type WebhookEventName, webhookEventNames } from "../../foundation/events/webhook-event.ts";
+import { present } from "../../foundation/platform/present.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
-import { optionalInRow, rowList } from "../../foundation/schema/import-rows.ts";
+import { rowFields, rowList } from "../../foundation/schema/import-rows.ts";
 import { displayName, fields, orRequired, overlapSeconds, uuid } from "../../foundation/schema/input.ts";
 import type { Cidr } from "../receiver/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receiver/receiver-url.ts";
@@ -91,34 +92,39 @@ const receiverUrl = (allowed: Cidr[]) =>
   );
 
 export const webhookModes = ["live", "shadow"] as const;
-const mode = z.optional(z.enum(webhookModes, "must be live or shadow"));
 
-const webhookFields = (allowed: Cidr[]) => ({
+/** The fields of a webhook that a user can change. Null removes one. */
+const changeable = (allowed: Cidr[]) => ({
+  url: z.optional(receiverUrl(allowed)),
+  name: z.optional(z.nullable(displayName)),
+  events: z.optional(eventList),
+  filter: z.optional(z.nullable(filterInput)),
+  enabled: z.optional(z.boolean("must be true or false")),
+  mode: z.optional(z.enum(webhookModes, "must be live or shadow")),
+});
+
+/** Those of a new one. */
+const creatable = (allowed: Cidr[]) => ({
+  ...changeable(allowed),
   url: receiverUrl(allowed),
   name: z.optional(displayName),
   events: eventList,
-  filter: z.optional(z.nullable(filterInput)),
-  mode,
 });
 
 /** @param allowed private address ranges that the operator allowed for local use */
-export const webhookInput = (allowed: Cidr[]) => fields(webhookFields(allowed));
+export const webhookInput = (allowed: Cidr[]) => {
+  const { enabled, ...given } = creatable(allowed);
+  return fields(given);
+};
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
-/** The fields of a webhook that a user can change; at least one is required. */
-export const webhookPatch = (allowed: Cidr[]) =>
-  fields({
-    url: z.optional(receiverUrl(allowed)),
-    /** Null removes it. */
-    name: z.optional(z.nullable(displayName)),
-    events: z.optional(eventList),
-    /** Null removes it. */
-    filter: z.optional(z.nullable(filterInput)),
-    enabled: z.optional(z.boolean("must be true or false")),
-    mode,
-  }).check(
-    z.refine((changes) => Object.keys(changes).length > 0, "must contain url, name, events, filter, enabled or mode"),
+/** A change of a webhook: at least one field. */
+export const webhookPatch = (allowed: Cidr[]) => {
+  const names = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(Object.keys(stored));
+  return fields(changeable(allowed)).check(
+    z.refine((changes) => Object.keys(changes).length > 0, `must contain ${names}`),
   );
+};
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 export const importInput = fields({ webhooks: rowList, dry_run: z.optional(z.boolean("must be true or false")) });
@@ -131,14 +137,7 @@ const existingSecret = z.string(orRequired("must be a string")).check(
 
 /** A row of an import. @param allowed as for `webhookInput` */
 export const importedWebhookInput = (allowed: Cidr[]) =>
-  fields({
-    ...webhookFields(allowed),
-    name: optionalInRow(displayName),
-    mode: optionalInRow(mode),
-    project_id: uuid,
-    secret: existingSecret,
-    enabled: optionalInRow(z.boolean("must be true or false")),
-  });
+  rowFields({ ...creatable(allowed), project_id: uuid, secret: existingSecret });
 export type ImportedWebhook = z.infer<ReturnType<typeof importedWebhookInput>>;
 
 /** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
@@ -149,28 +148,55 @@ const SECRET_BYTES = 32;
 /** Number of random bytes for one webhook: 32 for its secret, 16 for its id. */
 export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
 
+/** Attributes of a webhook, null = it has none. One with the name of the field must be among them. */
+type Attributes<Field> = { [Name in keyof Webhook]?: Webhook[Name] | null } & {
+  [Name in Field & keyof Webhook]: Webhook[Name] | null | undefined;
+};
+
+/**
+ * How each field of a change is stored. Create, change, import and responses follow from it, so that no field is accepted and
+ * then forgotten: a new one does not compile without its row.
+ * @param at time of the change in ISO 8601
+ * @param before the webhook that is changed; absent for a new one
+ */
+const stored = {
+  url: ({ url }) => ({ url }),
+  name: ({ name }) => ({ name }),
+  events: ({ events }) => ({ events }),
+  filter: ({ filter }) => ({ filter }),
+  enabled: ({ enabled }, at, { disabled_at = at, disabled_reason = "manual" } = {}) =>
+    enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason },
+  mode: ({ mode }) => ({ mode: mode === "shadow" ? mode : null }),
+} satisfies {
+  [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Partial<Webhook>) => Attributes<Field>;
+};
+
+/** Returns the attributes that these fields set and remove. A field that is not given does neither. */
+export function attributesOf(given: WebhookPatch, ...context: [at: string, before?: Webhook]) {
+  const rows = Object.entries(stored).filter(([field]) => given[field as keyof WebhookPatch] !== undefined);
+  const all = rows.flatMap(([, attributes]) => Object.entries(attributes(given, ...context)));
+  return {
+    set: Object.fromEntries(all.filter(([, value]) => value !== null)) as Partial<Webhook>,
+    remove: all.flatMap(([name, value]) => (value === null ? name : [])),
+  };
+}
+
 /**
  * Creates a webhook of a project and its signing secret.
+ * @param input of a user, or the row of an import
  * @param random `WEBHOOK_RANDOM_BYTES` bytes
  */
 export function createWebhook(
-  { url, name, events, filter, mode }: WebhookInput,
+  input: WebhookInput & Pick<WebhookPatch, "enabled">,
   project_id: string,
   now: Date,
   random: Buffer,
 ): { webhook: Webhook; secret: string } {
+  const { url, events } = input;
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
   const created_at = now.toISOString();
-  const chosen = optionalFields({ name, filter: filter ?? undefined, mode });
-  const webhook = { id, project_id, url, ...chosen, events, created_at };
+  const webhook = { id, project_id, url, events, ...attributesOf(input, created_at).set, created_at };
   return { webhook, secret: generateSecret(random) };
-}
-
-/** Creates the webhook of an imported row. @param random as for `createWebhook` */
-export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): Webhook {
-  const { webhook } = createWebhook(row, row.project_id, now, random);
-  const disabled = { disabled_at: webhook.created_at, disabled_reason: "manual" as const };
-  return { ...webhook, ...(row.enabled === false && disabled) };
 }
 
 /**
@@ -179,16 +205,11 @@ export function importWebhook(row: ImportedWebhook, now: Date, random: Buffer): 
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
-/** Returns the fields of a webhook that only some have: its name, its filter, and its mode if it is not live. */
-export const optionalFields = ({
-  name,
-  filter,
-  mode,
-}: Pick<WebhookInput, "name" | "mode"> & Pick<Webhook, "filter">) => ({
-  ...(name !== undefined && { name }),
-  ...(filter !== undefined && { filter }),
-  ...(mode === "shadow" && { mode }),
-});
+/** Returns the fields of a webhook that only some have, which are stored under their own name. */
+export function optionalFields(webhook: Webhook) {
+  const { url, events, enabled, ...optional } = stored;
+  return present(webhook, Object.keys(optional) as (keyof typeof optional)[]);
+}
 
 /**
  * Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended,
@@ -204,14 +225,9 @@ export const toRotated = (webhook: Webhook, secret: string) => ({ ...detailed(we
 
 function listed(webhook: Webhook) {
   const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null } = webhook;
-  const { suspended_at, last_certification } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  const present = {
-    ...(suspended_at !== undefined && { suspended_at }),
-    ...(last_certification && { last_certification }),
-  };
-  return { ...fields, ...optionalFields(webhook), ...present };
+  return { ...fields, ...optionalFields(webhook), ...present(webhook, ["suspended_at", "last_certification"]) };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */

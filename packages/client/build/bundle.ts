@@ -1,8 +1,8 @@
 import { copyFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import * as esbuild from "esbuild";
-import ts from "typescript";
 import { licensesOf } from "./licenses.ts";
+import { declarationsOf } from "./types.ts";
 
 /*
  * Bundles the sources and emits their types into dist/, which npm publishes. `npm pack` and `npm publish` run this (prepack).
@@ -29,31 +29,13 @@ const { metafile } = await esbuild.build({
   logLevel: "warning",
 });
 writeFileSync(join(outdir, "LICENSES.txt"), licensesOf(metafile, root));
-emitTypes();
 
-/** @throws Error when the sources have a type error */
-function emitTypes(): void {
-  const program = ts.createProgram([join(root, "src/index.ts")], {
-    target: ts.ScriptTarget.ES2024,
-    module: ts.ModuleKind.NodeNext,
-    strict: true,
-    skipLibCheck: true,
-    types: ["node"],
-    typeRoots: [join(root, "../../node_modules/@types")],
-    allowImportingTsExtensions: true,
-    declaration: true,
-    emitDeclarationOnly: true,
-    outDir: outdir,
-  });
-  // tsc keeps ".ts" in the imports of declaration files, which a consumer's compiler does not resolve.
-  const { diagnostics } = program.emit(undefined, (path, text) => {
-    // The modules in folders are internal: no public type refers to them.
-    if (dirname(path) !== outdir) return;
-    writeFileSync(path, text.replaceAll(/(?<=from "\.\/[\w/-]+)(\.d)?\.ts(?=")/g, ".js"));
-  });
-  const errors = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
-  const host = { getCanonicalFileName: String, getCurrentDirectory: () => root, getNewLine: () => "\n" };
-  if (errors.length > 0) throw new Error(ts.formatDiagnostics(errors, host));
-  // tsc does not copy declaration files.
-  copyFileSync(join(root, "src/schema.d.ts"), join(outdir, "schema.d.ts"));
+// tsc keeps ".ts" in the imports of declaration files, which a consumer's compiler does not resolve.
+for (const [path, text] of declarationsOf(join(root, "src/index.ts"))) {
+  // The modules in folders are internal: no public type refers to them.
+  if (dirname(path) !== join(root, "src")) continue;
+  const types = text.replaceAll(/(?<=from "\.\/[\w/-]+)(\.d)?\.ts(?=")/g, ".js");
+  writeFileSync(join(outdir, basename(path)), types);
 }
+// tsc does not copy declaration files.
+copyFileSync(join(root, "src/schema.d.ts"), join(outdir, "schema.d.ts"));

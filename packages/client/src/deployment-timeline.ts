@@ -1,19 +1,20 @@
 import type { DeploymentEvent, EventName } from "./client.ts";
+import { deploymentOutcomes, deploymentStates } from "./values.ts";
 
 /* Deployments, made of the events of a project's feed. */
 
-const stateAfter = {
-  "deploy.started": "running",
-  "deploy.succeeded": "succeeded",
-  "deploy.failed": "failed",
-} as const satisfies Record<EventName, string>;
-
 /** `unknown`: after an event that a later version of the API has added. */
-export type DeploymentState = (typeof stateAfter)[EventName] | "unknown";
+export type DeploymentState = (typeof deploymentStates)[EventName] | "unknown";
 
 /** Returns the state of a deployment after an event. */
 export const stateAfterEvent = ({ event }: Pick<DeploymentEvent, "event">): DeploymentState =>
-  stateAfter[event] ?? "unknown";
+  deploymentStates[event] ?? "unknown";
+
+/** Whether a deployment continues, has ended well, or has not. */
+export type Outcome = (typeof deploymentOutcomes)[Exclude<DeploymentState, "unknown">] | "unknown";
+
+/** Returns the outcome of a deployment in a state. */
+export const outcomeIn = (state: DeploymentState): Outcome => (state === "unknown" ? state : deploymentOutcomes[state]);
 
 /** One event of a deployment. */
 export interface DeploymentStep {

@@ -131,3 +131,9 @@ export const samplePayloads = {
     },
   },
 };
+export const deploymentStates = {
+  "deploy.started": "running",
+  "deploy.succeeded": "succeeded",
+  "deploy.failed": "failed",
+} as const;
+export const deploymentOutcomes = { running: "open", succeeded: "good", failed: "bad" } as const;

@@ -1,21 +1,21 @@
 import type { Client, DeploymentEvent } from "../../../client/src/client.ts";
-import { byTime, type DeploymentState, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
+import { byTime, type Outcome, outcomeIn, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
 import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
 import { jsonText, note, print } from "../terminal/terminal.ts";
 import { eventLine } from "../views/event-view.ts";
 import { eachNewEvent } from "./follow-events.ts";
 
-/** The exit code in each state; undefined = the wait continues. A new state does not compile without one. */
-const exitCodeIn: Record<DeploymentState, number | undefined> = {
-  running: undefined,
-  succeeded: exitCodes.ok,
-  failed: exitCodes.failed,
+/** The exit code by the outcome; undefined = the wait continues. */
+const exitCodeAt: Record<Outcome, number | undefined> = {
+  open: undefined,
+  good: exitCodes.ok,
+  bad: exitCodes.failed,
   unknown: undefined,
 };
 
 /** Returns the exit code after an event; undefined = it does not end the deployment. */
 export const exitCodeAfter = (event: Pick<DeploymentEvent, "event">): number | undefined =>
-  exitCodeIn[stateAfterEvent(event)];
+  exitCodeAt[outcomeIn(stateAfterEvent(event))];
 
 interface Wait {
   /** Finds the project: within the timeout, because it may call the API. */

@@ -1,5 +1,5 @@
 import type { Attempt, Delivery, DeliveryStatus, Project, Webhook } from "../../../client/src/client.ts";
-import type { DeploymentState } from "../../../client/src/deployment-timeline.ts";
+import { type DeploymentState, type Outcome, outcomeIn } from "../../../client/src/deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
 
@@ -14,12 +14,8 @@ export const statusTones = {
   shadowed: "neutral",
 } satisfies Record<DeliveryStatus, Tone>;
 
-export const deploymentTones = {
-  running: "warning",
-  succeeded: "good",
-  failed: "bad",
-  unknown: "neutral",
-} satisfies Record<DeploymentState, Tone>;
+const outcomeTones = { open: "warning", good: "good", bad: "bad", unknown: "neutral" } satisfies Record<Outcome, Tone>;
+export const deploymentTone = (state: DeploymentState): Tone => outcomeTones[outcomeIn(state)];
 
 export type WaitingFor = NonNullable<Delivery["waiting_for"]>;
 

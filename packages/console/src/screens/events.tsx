@@ -11,7 +11,7 @@ import { detailOf } from "../../../client/src/event-detail.ts";
 import { type EventFilters, eventFiltersOf } from "../data/address-filters.ts";
 import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "../data/route.ts";
 import { approximate, elapsed } from "../data/time.ts";
-import { deploymentTones } from "../data/vocabulary.ts";
+import { deploymentTone } from "../data/vocabulary.ts";
 import { Badge, Code, CopyButton, EmptyState, ErrorMessage, LoadMore, Skeleton, Time } from "../parts/components.tsx";
 import { EventFilterBar } from "../parts/filter-bar.tsx";
 import { useAction } from "../parts/use-action.ts";
@@ -128,7 +128,7 @@ function DeploymentItem({ projectId, deployment }: { projectId: string; deployme
   return (
     <li class="deployment-card">
       <div class="line">
-        <Badge tone={deploymentTones[state]}>{state}</Badge>
+        <Badge tone={deploymentTone(state)}>{state}</Badge>
         <h3>
           <code>{id}</code>
         </h3>
@@ -151,7 +151,7 @@ function StepItem({ event, sincePreviousMs }: DeploymentStep) {
   const detail = detailOf(event);
   const delayMs = Date.parse(event.received_at) - Date.parse(event.timestamp);
   return (
-    <li class={deploymentTones[stateAfterEvent(event)]}>
+    <li class={deploymentTone(stateAfterEvent(event))}>
       <details>
         <summary>
           <code>{event.event}</code> <Time at={event.timestamp} />

@@ -355,7 +355,7 @@ describe("reminders of a key", () => {
   test("are published 30, 7 and 1 days before it expires, with its name of then", async () => {
     const clock = fakeDate();
     const apiKey = await givenKey(31);
-    await apiKeys.rename(apiKey.user_id, apiKey.id, "new name");
+    await apiKeys.update(apiKey.user_id, apiKey.id, { name: "new name" });
     const seen: unknown[] = [];
     for (const [days, seconds] of [
       [0, 0],

@@ -13,14 +13,15 @@ import {
   type KeyEntry,
   useOf,
 } from "../../../../functions/identity/api-keys/api-key.ts";
+import type { ApiKeyPatch } from "../../../../functions/identity/api-keys/api-key-input.ts";
 import {
   findByHash,
   insert,
   list,
   remove,
   removeByHash,
-  rename,
   roll,
+  update,
   updateLastUsed,
 } from "../../../../functions/identity/api-keys/api-key-store.ts";
 import { beforeTransaction, interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
@@ -125,23 +126,31 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 const rollOnce = (user: string, id: string, overlapSeconds: number) =>
   roll(user, id, { overlapSeconds, now: new Date() });
 
-test("a roll that began before a rename keeps the new name", async () => {
-  const key = newKey("user-7");
+/** A change of each field that a user can change. */
+const changes = { name: { name: "renamed" } } satisfies Record<keyof ApiKeyPatch, ApiKeyPatch>;
+const eachChange = Object.entries(changes).map(([field, patch]) => ({ field, patch }));
+
+test.each(eachChange)("a roll that began before a change of $field keeps the new value", async ({ field, patch }) => {
+  const key = newKey(`roll-${field}`);
   await insert(key);
-  expect((await rollOnce("user-7", key.id, 600)).apiKey.name).toBe("ci");
-  beforeTransaction(() => rename("user-7", key.id, "renamed"));
-  const rolled = await rollOnce("user-7", key.id, 600);
-  expect(rolled.apiKey.name).toBe("renamed");
-  expect(await listOf("user-7")).toMatchObject([{ name: "renamed" }]);
+  expect((await rollOnce(key.user_id, key.id, 600)).apiKey).toMatchObject({ name: "ci" });
+  beforeTransaction(() => update(key.user_id, key.id, patch));
+  expect((await rollOnce(key.user_id, key.id, 600)).apiKey).toMatchObject(patch);
+  expect(await listOf(key.user_id)).toMatchObject([patch]);
 });
 
-test("a rename that began before a roll renames the new secret", async () => {
-  const key = newKey("user-9");
-  await insert(key);
-  beforeTransaction(() => rollOnce("user-9", key.id, 600));
-  await rename("user-9", key.id, "renamed");
-  expect(await listOf("user-9")).toMatchObject([{ name: "renamed" }]);
-});
+test.each(eachChange)(
+  "a change of $field that began before a roll changes the new secret",
+  async ({ field, patch }) => {
+    const key = newKey(`change-${field}`);
+    await insert(key);
+    beforeTransaction(() => rollOnce(key.user_id, key.id, 600));
+    expect(await update(key.user_id, key.id, patch)).toMatchObject(patch);
+    expect(await listOf(key.user_id)).toMatchObject([patch]);
+    const logged = await itemsOf("auditEvents", { scope: `user:${key.user_id}` });
+    expect(logged.map(({ details }) => details)).toContainEqual(patch);
+  },
+);
 
 test("the list reads the records of 100 previous secrets at once, and of all of them", async () => {
   const hash = (index: number) => `hash-${index}`;
@@ -226,7 +235,7 @@ test("concurrent rolls, renames and deletes lose nothing and leave no secret tha
             await remove(user, key.id);
             outcomes.removals += 1;
           } else if (each.kind === "rename") {
-            outcomes.names.push((await rename(user, key.id, randomUUID())).name);
+            outcomes.names.push((await update(user, key.id, { name: randomUUID() })).name);
           } else outcomes.hashes.push((await rollOnce(user, key.id, each.overlap)).apiKey.key_hash);
         });
         for (const result of await Promise.allSettled(results)) {
@@ -266,7 +275,7 @@ describe("notifications", () => {
   test("a key that ends has one, which names it and says why", async () => {
     const key = newKey("user-notified");
     await insert(key);
-    await rename(key.user_id, key.id, "renamed");
+    await update(key.user_id, key.id, { name: "renamed" });
     const removals = Array.from({ length: 3 }, () => remove(key.user_id, key.id).catch(() => "gone before"));
     expect((await Promise.all(removals)).filter((result) => result === undefined)).toHaveLength(1);
     const { id, user_id, key_prefix } = key;

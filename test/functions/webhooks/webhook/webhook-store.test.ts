@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { ConditionsFailedError, dynamo } from "../../../../functions/foundation/platform/aws.ts";
@@ -11,12 +11,18 @@ import {
   markFailing,
   notifyFailing,
 } from "../../../../functions/webhooks/webhook/receiver-state-store.ts";
-import { createWebhook, WEBHOOK_RANDOM_BYTES, type Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
+import {
+  createWebhook,
+  WEBHOOK_RANDOM_BYTES,
+  type Webhook,
+  type WebhookPatch,
+} from "../../../../functions/webhooks/webhook/webhook.ts";
 import { find, get, insert, list, remove, update } from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
 import { changeWebhook, findSecrets } from "../../../support/deliveries.ts";
 import { notificationsAbout } from "../../../support/notifications.ts";
 import { freshResources } from "../../../support/resources.ts";
+import { itemsOf } from "../../../support/stored-items.ts";
 
 /* The writes of the senders: each has a condition, because senders run concurrently with each other and with users. */
 
@@ -46,6 +52,54 @@ async function givenWebhook() {
   };
   return { webhook, secret, stored };
 }
+
+/** By field of a change: one that sets it, what is then stored and in the audit log, and a change that takes it back. */
+const changes = {
+  url: {
+    set: { url: otherUrl },
+    stored: { url: otherUrl },
+    audited: { url: { host: "example.com", sha256: createHash("sha256").update(otherUrl).digest("hex") } },
+    undo: { url: "https://example.com/hook" },
+  },
+  name: { set: { name: "Chat" }, stored: { name: "Chat" }, audited: { name: "Chat" }, undo: { name: null } },
+  events: {
+    set: { events: ["deploy.started"] },
+    stored: { events: ["deploy.started"] },
+    audited: { events: ["deploy.started"] },
+    undo: { events: ["deploy.failed"] },
+  },
+  filter: {
+    set: { filter: { branch: ["main"] } },
+    stored: { filter: { branch: ["main"] } },
+    audited: { filter: { branch: ["main"] } },
+    undo: { filter: null },
+  },
+  enabled: {
+    set: { enabled: false },
+    stored: { disabled_at: first, disabled_reason: "manual", disabled_notified_at: expect.any(String) },
+    audited: { enabled: false },
+    undo: { enabled: true },
+  },
+  mode: {
+    set: { mode: "shadow" },
+    stored: { mode: "shadow", disabled_notified_at: expect.any(String) },
+    audited: { mode: "shadow" },
+    undo: { mode: "live" },
+  },
+} satisfies Record<keyof WebhookPatch, { set: WebhookPatch; stored: object; audited: object; undo: WebhookPatch }>;
+
+test.each(Object.entries(changes))("a change of %s alone is stored, and logged as it was stored", async (_, change) => {
+  const { webhook, stored } = await givenWebhook();
+  await update(webhook.project_id, webhook.id, change.set, first);
+  expect(await stored()).toEqual({ ...webhook, ...change.stored });
+  await update(webhook.project_id, webhook.id, change.undo, second);
+  const { disabled_notified_at, ...rest } = (await stored()) ?? {};
+  expect(rest).toEqual(webhook);
+  const logged = await itemsOf("auditEvents", { scope: `project:${webhook.project_id}` });
+  expect(logged.filter(({ action }) => action === "webhook.updated").map(({ details }) => details)).toContainEqual(
+    change.audited,
+  );
+});
 
 test("a change while other requests keep changing the webhook is the error of its users, 429, and changes nothing", async () => {
   const { webhook, stored } = await givenWebhook();
