@@ -16,6 +16,7 @@ import {
   givenDelivery,
   givenEvent,
   givenWaiting,
+  makeDue,
   newDelivery,
   publish,
   rowOf,
@@ -519,6 +520,12 @@ async function workOnLines(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, webhook }) => {
     await expectStatus(api.delete(path), 204);
     await untilStatus(await overdue(webhook), "cancelled");
+  });
+  // No message waits for an hour, so the sweep finds it.
+  await withReceiver(service, async ({ webhook }) => {
+    await givenWaiting(webhook, { due: new Date(Date.now() + 3_600_000) });
+    await makeDue(webhook);
+    await untilAll(webhook, ["succeeded"]);
   });
 }
 

@@ -26,6 +26,15 @@ const declared = (url: string, changes: Partial<DeclaredWebhook> = {}): Declared
 const a = "https://a.example.com/";
 const b = "https://b.example.com/hook";
 
+/** Calls a function in place of writing. */
+const onWrite = (stream: NodeJS.WriteStream, print: (text: string) => void) =>
+  jest.spyOn(stream, "write").mockImplementation((text, ...rest) => {
+    print(String(text));
+    const written = rest.at(-1);
+    if (typeof written === "function") written();
+    return true;
+  });
+
 /** The actions of a plan: `create https://…`. */
 const actions = (file: DeclaredWebhook[], existing: WebhookInList[], prune = false) =>
   planChanges(file, existing, { prune }).map((change) => {
@@ -164,7 +173,7 @@ test("the text of a plan reads like a diff, and ends with the counts", () => {
 });
 
 test("webhooks are created and changed before others are deleted, so that none is missing if the command is cut off", async () => {
-  const output = jest.spyOn(process.stdout, "write").mockReturnValue(true);
+  const output = onWrite(process.stdout, () => {});
   const calls: string[] = [];
   const record = (name: string) => async () => {
     calls.push(name);
@@ -186,9 +195,8 @@ test("webhooks are created and changed before others are deleted, so that none i
 test("the secret of a webhook that is created disabled is printed although the disabling fails", async () => {
   let printed = "";
   const spies = (["stdout", "stderr"] as const).map((name) =>
-    jest.spyOn(process[name], "write").mockImplementation((text) => {
+    onWrite(process[name], (text) => {
       printed += text;
-      return true;
     }),
   );
   const api = {
@@ -212,7 +220,7 @@ test("a filter is in the text of the plan, in the record of a creation and in it
   const shown = "branch=main, branch=release/*, environment=production";
   for (const line of [`+   filter: ${shown}`, `-   filter: ${shown}`, "+   filter: none"]) expect(text).toContain(line);
   expect(plan.map(toChangeRecord)[0]).toMatchObject({ action: "create", filter });
-  const output = jest.spyOn(process.stdout, "write").mockReturnValue(true);
+  const output = onWrite(process.stdout, () => {});
   const [createWebhook, updateWebhook] = [jest.fn(async (_: string, _body: object) => ({})), jest.fn(async () => ({}))];
   await applyPlan({ createWebhook, updateWebhook } as unknown as Client, "p-1", plan, { json: true });
   output.mockRestore();
