@@ -77,7 +77,8 @@ export const requested =
   (row) => {
     if (!row || (statuses && !statuses.includes(row.status))) return undefined;
     // The SDK repeats a write whose response was lost. By then the attempt may have been made.
-    if (row.requested_at === now.toISOString()) return undefined;
+    // Another request can have the same time; only a row that was held since needs it.
+    if (row.requested_at === now.toISOString() && row.status !== "held") return undefined;
     const isRecent = (row.requested_at ?? "") >= addSeconds(now, -LOST_AFTER_SECONDS);
     if (row.status === "pending" && row.trigger === "redeliver" && isRecent) return undefined;
     return {

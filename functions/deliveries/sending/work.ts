@@ -322,6 +322,8 @@ async function serve(visit: Visit, place: Place): Promise<void> {
   const now = new Date();
   const circuit = checkCircuit(webhook, now);
   const isProbe = circuit.kind === "open" && !isAsked;
+  // A message may carry the first attempt of a row that a duplicate of its event has inserted.
+  if (isProbe && row.attempt_count === 0 && new Date(place.due) > now) return visit.postpone(new Date(place.due));
   const isDue = isAsked || isProbe || new Date(place.due) <= now;
   if (!isDue && (visit.catchUpAt === undefined || !mayCatchUp(row, now))) return visit.leave(place);
   if (isProbe) {

@@ -145,6 +145,12 @@ describe("requested", () => {
       asked("redeliver"),
     ],
     ["a held row is recovered", recover, rowOf({ status: "held" }), asked("recover")],
+    [
+      "a row that was held after a recovery of the same millisecond is recovered",
+      recover,
+      rowOf({ status: "held", ...request }),
+      asked("recover"),
+    ],
     ["a row with a status that was not asked for stays", recover, waiting(), undefined],
     [
       "a row with 49 attempts is sent",

@@ -364,6 +364,30 @@ describe("while the circuit is open", () => {
     expect(await costOfProbe()).toEqual(expected);
   });
 
+  test("a row that waits for the first attempt of its message is no probe before its time; the next row is", async () => {
+    receiver.respondWith(500);
+    const { webhook: other } = await givenWebhook({ url: receiver.url });
+    await changeWebhook(other, { failing_since: iso(-600), probe_at: iso(0) });
+    const carried = await givenWaiting(other, { at: at(-20), due: at(40) });
+    const retried = await givenWaiting(other, { at: at(-10), due: at(3_600), attempt_count: 1 });
+    await changeWakeUp(other, { due: iso(0) });
+    await visitLine(other);
+    expect(requestedIds()).toEqual([retried.id]);
+    clock.advance(60);
+    await visitLine(other);
+    expect(requestedIds()).toEqual([retried.id, carried.id]);
+  });
+
+  test("a row that waits alone for the first attempt of its message is looked at when it is due", async () => {
+    const { webhook: other } = await givenWebhook({ url: receiver.url });
+    await changeWebhook(other, { failing_since: iso(-600), probe_at: iso(0) });
+    await givenWaiting(other, { at: at(-20), due: at(40) });
+    await changeWakeUp(other, { due: iso(0) });
+    await visitLine(other);
+    expect(receiver.received).toEqual([]);
+    expect(await wakeUpOf(other)).toMatchObject({ due: iso(40) });
+  });
+
   test("a probe that is not due yet, or that another process has made, is waited for", async () => {
     await openCircuit(20);
     await visitLine(webhook);
