@@ -22,7 +22,7 @@ function start() {
   if (!names.includes(name)) return fail(`Pass the name of a program: ${names.join(", ")}.`, 2);
   if (!existsSync(join(root, "node_modules"))) return fail("The packages are not installed. Run npm install first.");
   if (process.features.typescript) return run(join(__dirname, "commands", `${name}.ts`));
-  if (existsSync(ownNode)) return handOver();
+  if (existsSync(ownNode)) return startOwnNode();
   fail(
     `Node ${process.versions.node} cannot run this program, and the project's own Node is not installed. ` +
       "Run npm install again, or use Node 24.",
@@ -49,7 +49,7 @@ function fail(message, exitCode = 1) {
   process.exitCode = exitCode;
 }
 
-function handOver() {
+function startOwnNode() {
   const env = { ...process.env, STARTED_BY_OTHER_NODE: "1" };
   const child = spawn(ownNode, [__filename, name, ...process.argv.slice(2)], { stdio: "inherit", env });
   // A terminal sends Ctrl-C to both processes, and the program decides how to end. SIGTERM reaches only this one.

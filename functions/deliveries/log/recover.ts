@@ -27,10 +27,10 @@ const MAX_READ_UNITS = 6_000;
 const MAX_DURATION_MS = 20_000;
 
 /**
- * Sends failed and held deliveries of events since a time again, oldest first, and makes all that waits due at once. A call that reached an upper bound
- * returns a cursor, with which the next call continues. `since` and `status` may change in between: a call looks at the
- * events that are neither before `since` nor before the cursor. The caller repeats it and no job of ours, which would be a
- * second source of truth about the deliveries.
+ * Sends failed and held deliveries of events since a time again, oldest first, and makes all that waits due at once. A call
+ * that reached an upper bound returns a cursor, with which the next call continues. `since` and `status` may change in
+ * between: a call looks at the events that are neither before `since` nor before the cursor. The caller repeats it and no job
+ * of ours, which would be a second source of truth about the deliveries.
  */
 export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   input: recoverInput,

@@ -28,11 +28,12 @@ const MAX_NAME_CHARACTERS = 100;
  */
 export const shownText = (text: string, max: number): string =>
   [...replaceUnseen(text.toWellFormed(), () => "")].slice(0, max).join("");
+
 /** Returns whether a text is valid Unicode, and a reader sees all of it. */
 export const isPrintable = (text: string): boolean => text.isWellFormed() && firstUnseen(text) === undefined;
 
 const isSeen = z.refine<string>((text) => firstUnseen(text) === undefined, {
-  // Nobody could find the character without its code.
+  // A reader cannot find the character without its code.
   error: ({ input }) =>
     `must not contain control or invisible characters: it has ${escaped(firstUnseen(String(input)) ?? "")}`,
   abort: true,
