@@ -29,7 +29,7 @@ Examples:
   $ svc verify --delivery delivery.json                                         # a line of svc listen --json
 
 For an invalid signature it reports the usual mistake that explains it: a wrong key derivation, a body that was parsed and
-serialized again, a line break that was added or removed, an old secret, a stale timestamp … Two mistakes at once are not found.
+serialized again, a line break that was added, an old secret, a stale timestamp … Two mistakes at once are not found.
 Exit code 0: all signatures are valid. 1: at least one is invalid.`;
 
 interface Options extends SecretOptions {

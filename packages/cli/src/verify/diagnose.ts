@@ -1,4 +1,4 @@
-import { caseChanged, type Finding, mistakenSignature, mistakesOf } from "./mistakes.ts";
+import { type Finding, mistakenSignature, mistakesOf } from "./mistakes.ts";
 import {
   type Scheme,
   type SignatureInput,
@@ -183,19 +183,12 @@ function findMistake(
   input: SignatureInput,
   secrets: string[],
 ): Finding[] | undefined {
-  const targets = signatures.slice(0, MAX_EXPLAINED).map((text) => text.trim().replaceAll('"', ""));
-  if (secrets.some((secret) => targets.includes(signatureOf(scheme, secret, input)))) return [signatureQuoted];
+  const targets = signatures.slice(0, MAX_EXPLAINED);
   const found = mistakesOf(scheme).find((mistake) =>
     secrets.some((secret) => targets.includes(mistakenSignature(scheme, mistake, secret, input) ?? "")),
   );
   return found && [{ code: found.code, message: found.message, fix: found.fix }];
 }
-
-const signatureQuoted: Finding = {
-  code: "signature_quoted",
-  message: "The signature is enclosed in quotes.",
-  fix: "Remove the quotes.",
-};
 
 /** `whsec_` and 64 hex digits. */
 const SECRET = /^whsec_[0-9a-f]{64}$/;
@@ -212,11 +205,10 @@ function unexplained({ headers, body }: ReceivedRequest, secrets: string[]): Fin
     const message = "A secret that starts with svc_ is an API key.";
     findings.push({ code: "secret_is_api_key", message, fix: "Use the webhook's secret, which starts with whsec_." });
   } else if (!secrets.some((secret) => SECRET.test(secret))) {
-    const isCase = secrets.some((secret) => SECRET.test(secret.toLowerCase()));
     const message =
-      "The secret is not one that the service created (whsec_ and 64 hex digits, 70 characters in total): it is cut off, or was imported with the webhook.";
+      "The secret is not one that the service created (whsec_ and 64 hex digits, 70 characters in total): it is cut off or changed, or was imported with the webhook.";
     const fix = "Copy it again. If it is lost, create a new one: svc webhooks rotate <id>.";
-    findings.push(isCase ? caseChanged : { code: "secret_incomplete", message, fix });
+    findings.push({ code: "secret_incomplete", message, fix });
   }
   if (findings.length > 0) return findings;
   const message =
