@@ -17,9 +17,35 @@ interface Suppression {
   on?: (construct: IConstruct) => boolean;
 }
 
-const isUpload = ({ node }: IConstruct): boolean => node.path.includes("/Custom::CDKBucketDeployment");
+/** The reasons by rule, for the whole stack. */
+const everywhere: Record<string, string> = {
+  COG4: "The authorizer Lambda verifies JWTs of the platform's identity provider and API keys. Cognito supports neither.",
+  APIG2: "The functions validate bodies and report which field is not valid and why. API Gateway's errors do not.",
+  APIG3: "A stage that keeps data has a firewall. Others do without: it costs $12 a month, and they have no users.",
+  APIG6: "Execution logs would contain headers and bodies, and so keys, tokens and secrets. Access logs are on.",
+  "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]":
+    "The role with which API Gateway writes logs, one for the whole account: AWS requires this policy.",
+  "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]":
+    "The role with which CodeDeploy moves traffic between versions: AWS's policy for this purpose.",
+  SMG4: "The identity provider creates and rotates the value of the secret. The runbook describes a rotation without downtime.",
+  CFR1: "The console is a page without data. The API authorizes every call.",
+  CFR2: "The console is static files without a server. The firewall protects the API.",
+  CFR3: "The API's access log contains the calls of the console. Downloads of public files are not worth logging.",
+  CFR4: "CloudFront's own domain name has a fixed TLS policy. A console with a custom domain requires TLS 1.2 or later.",
+};
 
-const isMock = ({ httpMethod }: CfnMethod): boolean => ["ANY", "OPTIONS"].includes(httpMethod);
+/** Rules that CDK's own Lambda breaks, which uploads the console's files. */
+const ofUpload = [
+  "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+  "IAM5[Action::s3:GetObject*]",
+  "IAM5[Action::s3:GetBucket*]",
+  "IAM5[Action::s3:List*]",
+  "IAM5[Action::s3:DeleteObject*]",
+  "IAM5[Action::s3:Abort*]",
+  "IAM5[Resource::arn:<AWS::Partition>:s3:::cdk-<qualifier>-assets-<AWS::AccountId>-<AWS::Region>/*]",
+  "IAM5[Resource::<ConsolePage7A72AA0B.Arn>/*]",
+  "L1",
+];
 
 const isForAnyone = ({ node }: CfnMethod): boolean =>
   endpointRows.some(
@@ -31,86 +57,31 @@ const isForAnyone = ({ node }: CfnMethod): boolean =>
  * Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md
  */
 export const suppressions: readonly Suppression[] = [
+  ...Object.entries(everywhere).map(([rule, reason]) => ({ rule, reason })),
   {
-    id: "AwsSolutions::AwsSolutions-COG4",
-    reason:
-      "The authorizer Lambda verifies JWTs of the platform's identity provider and API keys. Cognito supports neither.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-APIG4",
+    rule: "APIG4",
     reason:
       "Mock methods: 404, 405 and CORS preflight responses, which reach no function and no data. And endpoints for anyone: the " +
       "holder of a leaked API key ends it without another credential.",
-    on: (construct) => construct instanceof CfnMethod && (isMock(construct) || isForAnyone(construct)),
+    on: (construct: IConstruct) =>
+      construct instanceof CfnMethod && (construct.httpMethod === "ANY" || isForAnyone(construct)),
   },
   {
-    id: "AwsSolutions::AwsSolutions-APIG2",
-    reason: "The functions validate bodies and report which field is not valid and why. API Gateway's errors do not.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-APIG3",
-    reason: "A stage that keeps data has a firewall. Others do without: it costs $12 a month, and they have no users.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-APIG6",
-    reason: "Execution logs would contain headers and bodies, and so keys, tokens and secrets. Access logs are on.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-DDB3",
+    rule: "DDB3",
     reason: "A stage whose data is deleted with it has nothing to restore.",
-    on: (construct) => construct instanceof CfnTable && construct.deletionProtectionEnabled === false,
+    on: (construct: IConstruct) => construct instanceof CfnTable && construct.deletionProtectionEnabled === false,
   },
   {
-    id: "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]",
-    reason: "The role with which API Gateway writes logs, one for the whole account: AWS requires this policy.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]",
-    reason: "The role with which CodeDeploy moves traffic between versions: AWS's policy for this purpose.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-SMG4",
-    reason:
-      "The identity provider creates and rotates the value of the secret. The runbook describes a rotation without downtime.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-S1",
+    rule: "S1",
     reason: "Only CloudFront reads the console's bucket, and its files are public.",
-    on: (construct) => construct instanceof CfnBucket,
+    on: (construct: IConstruct) => construct instanceof CfnBucket,
   },
-  {
-    id: "AwsSolutions::AwsSolutions-CFR1",
-    reason: "The console is a page without data. The API authorizes every call.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-CFR2",
-    reason: "The console is static files without a server. The firewall protects the API.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-CFR3",
-    reason: "The API's access log contains the calls of the console. Downloads of public files are not worth logging.",
-  },
-  {
-    id: "AwsSolutions::AwsSolutions-CFR4",
-    reason:
-      "CloudFront's own domain name has a fixed TLS policy. A console with a custom domain requires TLS 1.2 or later.",
-  },
-  ...[
-    "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
-    "IAM5[Action::s3:GetObject*]",
-    "IAM5[Action::s3:GetBucket*]",
-    "IAM5[Action::s3:List*]",
-    "IAM5[Action::s3:DeleteObject*]",
-    "IAM5[Action::s3:Abort*]",
-    "IAM5[Resource::arn:<AWS::Partition>:s3:::cdk-<qualifier>-assets-<AWS::AccountId>-<AWS::Region>/*]",
-    "IAM5[Resource::<ConsolePage7A72AA0B.Arn>/*]",
-    "L1",
-  ].map((rule) => ({
-    id: `AwsSolutions::AwsSolutions-${rule}`,
+  ...ofUpload.map((rule) => ({
+    rule,
     reason: "CDK's own Lambda: it uploads the console's files during a deployment, and nothing else calls it.",
-    on: isUpload,
+    on: ({ node }: IConstruct) => node.path.includes("/Custom::CDKBucketDeployment"),
   })),
-];
+].map(({ rule, ...suppression }) => ({ id: `AwsSolutions::AwsSolutions-${rule}`, ...suppression }));
 
 /** Acknowledges the findings in a stack. */
 export function suppressFindings(stack: Stack): void {

@@ -2,7 +2,7 @@ import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import { KEY_NOT_LOOKED_UP } from "../../functions/foundation/manifest/metrics.ts";
 import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/foundation/manifest/queues.ts";
-import { workerRows } from "../../functions/foundation/manifest/workers.ts";
+import { type WorkerRow, workerRows } from "../../functions/foundation/manifest/workers.ts";
 import type { Queues } from "../queues.ts";
 import type { AlarmRow } from "./alarm.ts";
 import {
@@ -32,23 +32,21 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
  * to find a cause is a graph of the dashboard.
  *
  * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more
- * alarm, and a ratio with a minimum count to a bare count.
+ * alarm, and a ratio with a minimum count to a bare count. No row uses anomaly detection, which costs three metrics per
+ * alarm, needs two weeks of data, and learns a slow decline as normal.
  */
-export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
-  return [
-    ...queueAlarms(monitored),
-    ...deliveryAlarms(monitored),
-    ...scheduleAlarms(monitored),
-    ...apiAlarms(monitored),
-    ...functionErrorAlarms(monitored),
-    concurrencyAlarm,
-  ];
-}
-
-function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
-  const pairs = Object.entries(queues) as [QueueKey, Queues[QueueKey]][];
+export function alarmRows({ stage, queues, api, functions }: MonitoredResources): AlarmRow[] {
   const deadLettersOf = (key: QueueKey) =>
     queues[key].deadLetters.metricApproximateNumberOfMessagesVisible({ period: MINUTE, statistic: MAXIMUM });
+  // Strangers who invent keys of an issuer cause 503 as they like. That is a ticket, as of other rejected credentials.
+  const serverErrorsOf = {
+    all: serverErrors(stage),
+    invented: ownMetric(stage, "rejectedCredentials", { statistic: SUM, dimensions: { reason: KEY_NOT_LOOKED_UP } }),
+  };
+  // Lambda counts crashes, timeouts and exhausted memory as Errors, but not the failures that a function handles. Those of
+  // endpoints get a 5xx response, which the access log counts.
+  const errorsOf = (isCounted: (row: WorkerRow) => boolean) =>
+    workerRows.filter(isCounted).map(({ id }) => functionFor(functions, id).metricErrors({ statistic: SUM }));
   return [
     {
       // Apart from the other queues: one event that is not valid keeps it in ALARM for up to 14 days.
@@ -102,9 +100,112 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
       id: "queues-stuck",
       severity: "page",
       meaning: "A queue has messages, but none is completed: webhooks are not called at all.",
-      metric: stuckQueues(pairs),
+      metric: stuckQueues(queues),
       when: { atLeast: 1 },
       periods: 5,
+    },
+    {
+      // One failing receiver cannot lower the rate for long: after 30 seconds its circuit opens, and it gets one delivery at
+      // a time.
+      id: "first-attempts-failing",
+      severity: "page",
+      meaning: "Three in ten first attempts fail, to many receivers at once: the cause is probably on our side.",
+      metric: math("IF(attempts >= 50, 100 * (1 - success), 0)", FIVE_MINUTES, {
+        attempts: ownMetric(stage, "firstAttemptSuccess", { statistic: SAMPLE_COUNT }),
+        success: ownMetric(stage, "firstAttemptSuccess", { statistic: AVERAGE }),
+      }),
+      when: { atLeast: 30 },
+      periods: 3,
+    },
+    {
+      id: "first-attempts-late",
+      severity: "page",
+      meaning: `One webhook in seven is called more than ${OBJECTIVE.lateSeconds} seconds after its event: the month's error budget lasts two days.`,
+      // A minimum count, because at night a single fault in this service would otherwise page.
+      metric: math("IF(attempts >= 40, 100 - inTime, 0)", HOUR, {
+        attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
+        inTime: ownMetric(stage, "eventToFirstAttempt", { statistic: `PR(:${OBJECTIVE.lateSeconds * 1_000})` }),
+      }),
+      when: { atLeast: FAST_BURN * (100 - OBJECTIVE.percent) },
+    },
+    {
+      id: "sweep-not-running",
+      severity: "page",
+      meaning:
+        "Retries that are due after more than 15 minutes are not sent, and neither are deliveries whose message was lost.",
+      // Counts completed runs, not started ones: only a run that reads every shard writes its lag.
+      metric: ownMetric(stage, "sweepLag", { statistic: SAMPLE_COUNT, period: MINUTE }),
+      when: { below: 1 },
+      periods: 5,
+      isMissingDataBad: true,
+    },
+    {
+      id: "notifications-late",
+      severity: "ticket",
+      meaning:
+        "Owners are notified more than fifteen minutes late, or not at all: of failing webhooks, and of keys that end.",
+      // Only a run that reads every shard writes its lag, so missing data means that no run succeeded.
+      metric: ownMetric(stage, "notificationLag", { statistic: MAXIMUM, period: FIVE_MINUTES }),
+      when: { atLeast: 900 },
+      periods: 3,
+      isMissingDataBad: true,
+    },
+    {
+      id: "api-errors",
+      severity: "page",
+      // A request whose credential cannot be checked gets one too.
+      meaning: "One request in twenty gets a 5xx response.",
+      metric: math("IF(all - invented >= 5, 100 * (all - invented) / requests, 0)", FIVE_MINUTES, {
+        ...serverErrorsOf,
+        requests: api.deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
+      }),
+      when: { atLeast: 5 },
+    },
+    {
+      id: "endpoint-errors",
+      severity: "ticket",
+      meaning:
+        "A few requests get a 5xx response, perhaps all of one endpoint: it fails, times out, or cannot be called.",
+      metric: math("all - invented", FIVE_MINUTES, serverErrorsOf),
+      when: { atLeast: 3 },
+    },
+    {
+      id: "rejected-credentials",
+      severity: "ticket",
+      meaning:
+        "Thousands of credentials are rejected: a client keeps using an invalid one, or an attacker guesses credentials.",
+      metric: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: FIVE_MINUTES }),
+      when: { atLeast: 1_000 },
+      periods: 2,
+    },
+    {
+      // A ticket: if all calls crash, queues-stuck or sweep-not-running pages, and if many do, first-attempts-late.
+      id: "delivery-errors",
+      severity: "ticket",
+      meaning:
+        "The fan-out, a sender or a scheduled function crashes: deliveries are minutes late and may arrive twice.",
+      metric: sum(errorsOf(({ trigger }) => trigger.kind === "queue" || trigger.kind === "everyMinutes")),
+      when: { atLeast: 5 },
+      periods: 2,
+    },
+    {
+      id: "invoked-function-errors",
+      severity: "ticket",
+      meaning: "A function that the platform or an operator invokes fails: its caller gets an error.",
+      // Without the imports, whose errors the operator's command shows: an alarm reads at most ten metrics.
+      metric: sum(errorsOf(({ id, trigger }) => trigger.kind === "invoke" && !id.endsWith("-import"))),
+      when: { atLeast: 3 },
+    },
+    {
+      id: "concurrency-high",
+      severity: "ticket",
+      meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
+      metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
+        claimed: claimedConcurrency(),
+        // The usage metric of the quota L-B99A9384: SERVICE_QUOTA has a value for this one of Lambda's metrics only.
+        running: lambda.Function.metricAllConcurrentExecutions({ statistic: MAXIMUM }),
+      }),
+      when: { atLeast: 80 },
     },
   ];
 }
@@ -131,9 +232,9 @@ function oldestHealthySeconds(key: keyof typeof MAX_DELAY_SECONDS): number {
  * of visible messages is added, which every active queue reports, and the queues are added instead of compared: a queue
  * without any data counts as 0 and does not hide the others.
  */
-function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpression {
+function stuckQueues(queues: Queues): cloudwatch.MathExpression {
   const used: Record<string, cloudwatch.IMetric> = {};
-  const stuck = pairs.map(([key, { queue }]) => {
+  const stuck = Object.entries(queues).map(([key, { queue }]) => {
     used[`${key}Visible`] = queue.metricApproximateNumberOfMessagesVisible({ statistic: MAXIMUM });
     used[`${key}Received`] = queue.metricNumberOfMessagesReceived({ statistic: SUM });
     used[`${key}Done`] = queue.metricNumberOfMessagesDeleted({ statistic: SUM });
@@ -151,142 +252,3 @@ const OBJECTIVE = { percent: 99, lateSeconds: 10 };
  * https://sre.google/workbook/alerting-on-slos/
  */
 const FAST_BURN = 14.4;
-
-/**
- * These alarms use no anomaly detection, which costs three metrics per alarm, needs two weeks of data, and learns a
- * slow decline as normal. One failing receiver cannot lower the success rate for long: after 30 seconds its circuit
- * opens, and it gets one delivery at a time.
- */
-function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
-  return [
-    {
-      id: "first-attempts-failing",
-      severity: "page",
-      meaning: "Three in ten first attempts fail, to many receivers at once: the cause is probably on our side.",
-      metric: math("IF(attempts >= 50, 100 * (1 - success), 0)", FIVE_MINUTES, {
-        attempts: ownMetric(stage, "firstAttemptSuccess", { statistic: SAMPLE_COUNT }),
-        success: ownMetric(stage, "firstAttemptSuccess", { statistic: AVERAGE }),
-      }),
-      when: { atLeast: 30 },
-      periods: 3,
-    },
-    {
-      id: "first-attempts-late",
-      severity: "page",
-      meaning: `One webhook in seven is called more than ${OBJECTIVE.lateSeconds} seconds after its event: the month's error budget lasts two days.`,
-      // A minimum count, because at night a single fault in this service would otherwise page.
-      metric: math("IF(attempts >= 40, 100 - inTime, 0)", HOUR, {
-        attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
-        inTime: ownMetric(stage, "eventToFirstAttempt", { statistic: `PR(:${OBJECTIVE.lateSeconds * 1_000})` }),
-      }),
-      when: { atLeast: FAST_BURN * (100 - OBJECTIVE.percent) },
-    },
-  ];
-}
-
-function scheduleAlarms({ stage }: MonitoredResources): AlarmRow[] {
-  return [
-    {
-      id: "sweep-not-running",
-      severity: "page",
-      meaning:
-        "Retries that are due after more than 15 minutes are not sent, and neither are deliveries whose message was lost.",
-      // Counts completed runs, not started ones: only a run that reads every shard writes its lag.
-      metric: ownMetric(stage, "sweepLag", { statistic: SAMPLE_COUNT, period: MINUTE }),
-      when: { below: 1 },
-      periods: 5,
-      isMissingDataBad: true,
-    },
-    {
-      id: "notifications-late",
-      severity: "ticket",
-      meaning:
-        "Owners are notified more than fifteen minutes late, or not at all: of failing webhooks, and of keys that end.",
-      // Only a run that reads every shard writes its lag, so missing data means that no run succeeded.
-      metric: ownMetric(stage, "notificationLag", { statistic: MAXIMUM, period: FIVE_MINUTES }),
-      when: { atLeast: 900 },
-      periods: 3,
-      isMissingDataBad: true,
-    },
-  ];
-}
-
-function apiAlarms({ stage, api }: MonitoredResources): AlarmRow[] {
-  // Strangers who invent keys of an issuer cause 503 as they like. That is a ticket, as of other rejected credentials.
-  const errors = {
-    all: serverErrors(stage),
-    invented: ownMetric(stage, "rejectedCredentials", { statistic: SUM, dimensions: { reason: KEY_NOT_LOOKED_UP } }),
-  };
-  return [
-    {
-      id: "api-errors",
-      severity: "page",
-      // A request whose credential cannot be checked gets one too.
-      meaning: "One request in twenty gets a 5xx response.",
-      metric: math("IF(all - invented >= 5, 100 * (all - invented) / requests, 0)", FIVE_MINUTES, {
-        ...errors,
-        requests: api.deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
-      }),
-      when: { atLeast: 5 },
-    },
-    {
-      id: "endpoint-errors",
-      severity: "ticket",
-      meaning:
-        "A few requests get a 5xx response, perhaps all of one endpoint: it fails, times out, or cannot be called.",
-      metric: math("all - invented", FIVE_MINUTES, errors),
-      when: { atLeast: 3 },
-    },
-    {
-      id: "rejected-credentials",
-      severity: "ticket",
-      meaning:
-        "Thousands of credentials are rejected: a client keeps using an invalid one, or an attacker guesses credentials.",
-      metric: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: FIVE_MINUTES }),
-      when: { atLeast: 1_000 },
-      periods: 2,
-    },
-  ];
-}
-
-/**
- * Lambda counts crashes, timeouts and exhausted memory as Errors, but not the failures that a function handles. Those of
- * endpoints get a 5xx response, which the access log counts.
- */
-function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
-  const errorsOf = (files: string[]) => files.map((id) => functionFor(functions, id).metricErrors({ statistic: SUM }));
-  const pipeline = workerRows.filter(({ trigger }) => trigger.kind === "queue" || trigger.kind === "everyMinutes");
-  const invoked = workerRows.filter(({ trigger }) => trigger.kind === "invoke");
-  return [
-    {
-      // A ticket: if all calls crash, queues-stuck or sweep-not-running pages, and if many do, first-attempts-late.
-      id: "delivery-errors",
-      severity: "ticket",
-      meaning:
-        "The fan-out, a sender or a scheduled function crashes: deliveries are minutes late and may arrive twice.",
-      metric: sum(errorsOf(pipeline.map(({ id }) => id))),
-      when: { atLeast: 5 },
-      periods: 2,
-    },
-    {
-      id: "invoked-function-errors",
-      severity: "ticket",
-      meaning: "A function that the platform or an operator invokes fails: its caller gets an error.",
-      // Without the imports, whose errors the operator's command shows: an alarm reads at most ten metrics.
-      metric: sum(errorsOf(invoked.flatMap(({ id }) => (id.endsWith("-import") ? [] : id)))),
-      when: { atLeast: 3 },
-    },
-  ];
-}
-
-const concurrencyAlarm: AlarmRow = {
-  id: "concurrency-high",
-  severity: "ticket",
-  meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
-  metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
-    claimed: claimedConcurrency(),
-    // The usage metric of the quota L-B99A9384: SERVICE_QUOTA has a value for this one of Lambda's metrics only.
-    running: lambda.Function.metricAllConcurrentExecutions({ statistic: MAXIMUM }),
-  }),
-  when: { atLeast: 80 },
-};

@@ -5,7 +5,6 @@ import type { Construct } from "constructs";
 import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/foundation/manifest/metrics.ts";
 import type { QueueKey } from "../../functions/foundation/manifest/queues.ts";
-import { tables as tableRows } from "../../functions/foundation/manifest/tables.ts";
 import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import { globalName } from "../names.ts";
 import {
@@ -15,6 +14,7 @@ import {
   ownMetric,
   quietDeliveriesAge,
   serverErrors,
+  sum,
   throttleEvents,
 } from "./metrics.ts";
 import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
@@ -103,10 +103,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
           perMinute(stage, "sweepLag", "Maximum", "sweep lag"),
           perMinute(stage, "notificationLag", "Maximum", "notification lag"),
         ],
-        {
-          unit: "s",
-          right: [perMinute(stage, "redriven", "Sum", "deliveries enqueued")],
-        },
+        { unit: "s", right: [perMinute(stage, "redriven", "Sum", "deliveries enqueued")] },
       ),
     ],
     [
@@ -193,25 +190,22 @@ function apiRequests({ stage, api }: MonitoredResources): cloudwatch.IWidget[][]
 }
 
 function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget[][] {
-  const perTable = Object.keys(tableRows) as (keyof typeof tableRows)[];
-  const totalThrottles = (kind: "Read" | "Write") => {
-    const name = kind.toLowerCase();
-    const used = Object.fromEntries(throttleEvents(tables, kind).map((metric, index) => [`${name}${index}`, metric]));
-    return math(Object.keys(used).join(" + "), MINUTE, used, `${name}s throttled`);
-  };
+  const perTable = Object.entries(tables);
+  const totalThrottles = (kind: "Read" | "Write", name: string) =>
+    sum(throttleEvents(tables, kind), { name, period: MINUTE, label: `${name}s throttled` });
   return [
     [
       graph(
         "Read units",
-        perTable.map((key) => tables[key].metricConsumedReadCapacityUnits({ label: key, period: MINUTE })),
+        perTable.map(([label, each]) => each.metricConsumedReadCapacityUnits({ label, period: MINUTE })),
         { stacked: true },
       ),
       graph(
         "Write units",
-        perTable.map((key) => tables[key].metricConsumedWriteCapacityUnits({ label: key, period: MINUTE })),
+        perTable.map(([label, each]) => each.metricConsumedWriteCapacityUnits({ label, period: MINUTE })),
         { stacked: true },
       ),
-      graph("DynamoDB throttles", [totalThrottles("Read"), totalThrottles("Write")]),
+      graph("DynamoDB throttles", [totalThrottles("Read", "read"), totalThrottles("Write", "write")]),
     ],
     [
       graph("Concurrent executions", [
@@ -231,10 +225,8 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
 /** Returns one line for each worker and one for all endpoints together. */
 function errorsOf(functions: MonitoredResources["functions"]): cloudwatch.IMetric[] {
   const perWorker = workerRows.map(({ id }) => functionFor(functions, id).metricErrors({ label: id, period: MINUTE }));
-  const used = Object.fromEntries(
-    endpointRows.map(({ id }, index) => [`e${index}`, functionFor(functions, id).metricErrors()]),
-  );
-  return [...perWorker, math(Object.keys(used).join(" + "), MINUTE, used, "endpoints")];
+  const ofEndpoints = endpointRows.map(({ id }) => functionFor(functions, id).metricErrors());
+  return [...perWorker, sum(ofEndpoints, { name: "e", period: MINUTE, label: "endpoints" })];
 }
 
 const perMinute = (
@@ -248,14 +240,9 @@ const perMinute = (
  * Returns one line per value of a metric's first dimension of its own. Graphs can search for values that are not known in advance;
  * alarms cannot.
  */
-function byDimension(
-  stage: MonitoredResources["stage"],
-  key: "attempts" | "rejectedCredentials",
-): cloudwatch.SearchExpression {
-  const {
-    name,
-    dimensions: [dimension],
-  } = metrics[key];
+function byDimension(stage: MonitoredResources["stage"], key: "attempts" | "rejectedCredentials") {
+  const { name, dimensions } = metrics[key];
+  const [dimension] = dimensions;
   const schema = `{${METRICS_NAMESPACE},stage,${dimension}} MetricName="${name}" stage="${stage.name}"`;
   return new cloudwatch.SearchExpression({
     expression: `SEARCH('${schema}', 'Sum', ${MINUTE.toSeconds()})`,

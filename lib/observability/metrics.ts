@@ -90,8 +90,8 @@ export function math(
   return new cloudwatch.MathExpression({ expression, usingMetrics, period, label });
 }
 
-/** Returns the sum of metrics over five minutes. An operand without data counts as 0 if any other operand has data. */
-export function sum(terms: cloudwatch.Metric[]): cloudwatch.MathExpression {
-  const used = Object.fromEntries(terms.map((metric, index) => [`m${index}`, metric]));
-  return math(Object.keys(used).join(" + "), FIVE_MINUTES, used);
+/** Returns the sum of metrics. An operand without data counts as 0 if any other operand has data. */
+export function sum(terms: cloudwatch.Metric[], { name = "m", period = FIVE_MINUTES, label = "" } = {}) {
+  const used = Object.fromEntries(terms.map((metric, index) => [`${name}${index}`, metric]));
+  return math(Object.keys(used).join(" + "), period, used, label);
 }
