@@ -66,7 +66,6 @@ export function countStage() {
     alarmMetrics: alarms.reduce((sum, alarm) => sum + read(alarm), 0),
     dashboards: all("AWS::CloudWatch::Dashboard").length,
     secrets: all("AWS::SecretsManager::Secret").length,
-    /** A managed rule group counts as one rule. */
     firewallRules: all("AWS::WAFv2::WebACL").flatMap(({ Rules }) => Rules).length,
     // The sweep and the worker for notifications write these each minute.
     idleMetrics: [metrics.sweepLag, metrics.redriven, metrics.notificationLag].length,

@@ -23,8 +23,10 @@ import type { Stage } from "./stage.ts";
 export function addFallbackMethods(api: apigateway.RestApi, stage: Stage): void {
   const forBrowsers = corsHeaders(stage);
   const preflight = stage.corsOrigins && preflightResponse(stage.corsOrigins);
-  const addFixedResponse = (resource: apigateway.IResource, row: FixedRow, headers: Record<string, string>) =>
-    addMock(resource, [responseOf(row, headers), ...(preflight ? [preflight] : [])]);
+  const addFixedResponse = (resource: apigateway.IResource, row: FixedRow, extraHeaders = forBrowsers) => {
+    const headers = errorHeaders(row, extraHeaders);
+    addMock(resource, { statusCode: String(row.status), headers, template: gatewayResponseTemplate(row) }, preflight);
+  };
   const rowsByPath = Map.groupBy<string, EndpointRow>(endpointRows, (row) => row.path);
   for (const [path, rows] of rowsByPath) {
     const allow = rows.map((row) => row.method).join(", ");
@@ -32,9 +34,9 @@ export function addFallbackMethods(api: apigateway.RestApi, stage: Stage): void 
   }
   const notFound = gatewayResponses.MISSING_AUTHENTICATION_TOKEN;
   const parentsOnly = [...rowsByPath.keys()].flatMap(parentPaths).filter((path) => !rowsByPath.has(path));
-  for (const path of new Set(parentsOnly)) addFixedResponse(api.root.resourceForPath(path), notFound, forBrowsers);
-  addFixedResponse(api.root, notFound, forBrowsers);
-  addFixedResponse(api.root.addResource("{proxy+}"), notFound, forBrowsers);
+  for (const path of new Set(parentsOnly)) addFixedResponse(api.root.resourceForPath(path), notFound);
+  addFixedResponse(api.root, notFound);
+  addFixedResponse(api.root.addResource("{proxy+}"), notFound);
 }
 
 /** Returns the paths above a path: "/v1/projects/{id}" -> "/v1", "/v1/projects". */
@@ -51,14 +53,6 @@ interface FixedResponse {
   headers: Record<string, string>;
   template: string;
 }
-
-const responseOf = (row: FixedRow, extraHeaders: Record<string, string>): FixedResponse => {
-  return {
-    statusCode: String(row.status),
-    headers: errorHeaders(row, extraHeaders),
-    template: gatewayResponseTemplate(row),
-  };
-};
 
 /**
  * Returns the response to a preflight request. Its origin is the first one, and the template replaces it with that of
@@ -89,8 +83,9 @@ function preflightResponse([first = "", ...others]: string[]): FixedResponse {
 }
 
 /** @param preflight absent = a preflight request gets the response of every other request */
-function addMock(resource: apigateway.IResource, responses: FixedResponse[]): void {
-  const [{ statusCode = "" } = {}, preflight] = responses;
+function addMock(resource: apigateway.IResource, response: FixedResponse, preflight?: FixedResponse): void {
+  const responses = preflight ? [response, preflight] : [response];
+  const { statusCode } = response;
   const choice = preflight
     ? `#if($context.httpMethod == "OPTIONS") {"statusCode": ${preflight.statusCode}} #else {"statusCode": ${statusCode}} #end`
     : `{"statusCode": ${statusCode}}`;
@@ -99,29 +94,28 @@ function addMock(resource: apigateway.IResource, responses: FixedResponse[]): vo
     // A body of any other type gets 415. If it were passed through, it would replace the template and the mock would
     // fail.
     passthroughBehavior: apigateway.PassthroughBehavior.NEVER,
-    integrationResponses: responses.map((response) => {
-      return {
-        statusCode: response.statusCode,
-        ...(response === preflight && { selectionPattern: response.statusCode }),
-        responseTemplates: { "application/json": response.template },
-        responseParameters: parametersOf(response, (value) => value),
-      };
-    }),
+    integrationResponses: responses.map((each) => ({
+      statusCode: each.statusCode,
+      ...(each === preflight && { selectionPattern: each.statusCode }),
+      responseTemplates: { "application/json": each.template },
+      responseParameters: parametersOf(each, (value) => value),
+    })),
   });
   resource.addMethod("ANY", mock, {
     authorizationType: apigateway.AuthorizationType.NONE,
-    methodResponses: responses.map((response) => {
-      return { statusCode: response.statusCode, responseParameters: parametersOf(response, () => true) };
-    }),
+    methodResponses: responses.map((each) => ({
+      statusCode: each.statusCode,
+      responseParameters: parametersOf(each, () => true),
+    })),
   });
 }
 
 const parametersOf = <Value>({ headers }: FixedResponse, convert: (value: string) => Value): Record<string, Value> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [responseHeader(name), convert(value)]));
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [`method.response.header.${name}`, convert(value)]),
+  );
 
 /**
  * API Gateway selects the request template by the exact content type, and the first one for a request without a type.
  */
 const contentTypes = ["application/json", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
-
-const responseHeader = (name: string) => `method.response.header.${name}`;

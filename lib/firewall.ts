@@ -13,32 +13,21 @@ import type { FirewallLimits } from "./stage.ts";
  * `Retry-After` and the request id. A rule must not have a custom response: it would take precedence, with a fixed body
  * that has no request id. https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
  *
- * The managed rule groups of AWS only count requests: some of their rules match webhook URLs and event data, so the
- * operator must check their metrics before setting them to block, and change the response, which names too many requests.
+ * The managed rule groups of AWS are left out: some of their rules match webhook URLs and event data, so they could only count.
  */
 export function addFirewall(scope: Construct, api: RestApi, limits: FirewallLimits): void {
   const folder = new Construct(scope, "Firewall");
-  const rates = rateRules(limits);
   const acl = new wafv2.CfnWebACL(folder, "Acl", {
     scope: "REGIONAL",
     defaultAction: { allow: {} },
     visibilityConfig: visibility("Firewall"),
-    rules: [
-      ...rates.map(({ name, statement }, priority) => ({
-        name,
-        priority,
-        action: { block: {} },
-        statement: { rateBasedStatement: { ...statement, evaluationWindowSec: WINDOW_SECONDS } },
-        visibilityConfig: visibility(name),
-      })),
-      ...MANAGED.map((name, index) => ({
-        name,
-        priority: rates.length + index,
-        overrideAction: { count: {} },
-        statement: { managedRuleGroupStatement: { vendorName: "AWS", name } },
-        visibilityConfig: visibility(name),
-      })),
-    ],
+    rules: Object.entries(rateRules(limits)).map(([name, statement], priority) => ({
+      name,
+      priority,
+      action: { block: {} },
+      statement: { rateBasedStatement: { ...statement, evaluationWindowSec: WINDOW_SECONDS } },
+      visibilityConfig: visibility(name),
+    })),
   });
   new wafv2.CfnWebACLAssociation(folder, "Association", {
     resourceArn: api.deploymentStage.stageArn,
@@ -61,43 +50,17 @@ const WINDOW_SECONDS = 60;
  */
 const THROTTLED_PER_MINUTE = 120;
 
-/** https://docs.aws.amazon.com/waf/latest/developerguide/aws-managed-rule-groups-list.html */
-const MANAGED = [
-  "AWSManagedRulesCommonRuleSet",
-  "AWSManagedRulesKnownBadInputsRuleSet",
-  "AWSManagedRulesAmazonIpReputationList",
-];
-
-interface RateRule {
-  name: string;
-  statement: Omit<wafv2.CfnWebACL.RateBasedStatementProperty, "evaluationWindowSec">;
-}
-
-function rateRules({ requestsPerMinutePerAddress, requestsPerMinutePerCredential }: FirewallLimits): RateRule[] {
-  return [
-    { name: "Rate", statement: { aggregateKeyType: "IP", limit: requestsPerMinutePerAddress } },
-    {
-      name: "CredentialRate",
-      statement: {
-        ...perCredential,
-        limit: requestsPerMinutePerCredential,
-        scopeDownStatement: hasCredential,
-      },
-    },
-    {
-      name: "ThrottledRate",
-      statement: {
-        ...perCredential,
-        limit: THROTTLED_PER_MINUTE,
-        scopeDownStatement: { andStatement: { statements: [hasCredential, isThrottled()] } },
-      },
-    },
-    {
-      name: "ThrottledAddressRate",
-      statement: { aggregateKeyType: "IP", limit: THROTTLED_PER_MINUTE, scopeDownStatement: isThrottled() },
-    },
-  ];
-}
+/** Returns the rules by name, in the order in which they are evaluated. */
+const rateRules = ({ requestsPerMinutePerAddress, requestsPerMinutePerCredential }: FirewallLimits) => ({
+  Rate: { aggregateKeyType: "IP", limit: requestsPerMinutePerAddress },
+  CredentialRate: { ...perCredential, limit: requestsPerMinutePerCredential, scopeDownStatement: hasCredential },
+  ThrottledRate: {
+    ...perCredential,
+    limit: THROTTLED_PER_MINUTE,
+    scopeDownStatement: { andStatement: { statements: [hasCredential, isThrottled()] } },
+  },
+  ThrottledAddressRate: { aggregateKeyType: "IP", limit: THROTTLED_PER_MINUTE, scopeDownStatement: isThrottled() },
+});
 
 const AUTHORIZATION = "authorization";
 

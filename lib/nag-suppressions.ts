@@ -21,7 +21,7 @@ interface Suppression {
 const everywhere: Record<string, string> = {
   COG4: "The authorizer Lambda verifies JWTs of the platform's identity provider and API keys. Cognito supports neither.",
   APIG2: "The functions validate bodies and report which field is not valid and why. API Gateway's errors do not.",
-  APIG3: "A stage that keeps data has a firewall. Others do without: it costs $12 a month, and they have no users.",
+  APIG3: "A stage that keeps data has a firewall. Others do without: it costs $9 a month, and they have no users.",
   APIG6: "Execution logs would contain headers and bodies, and so keys, tokens and secrets. Access logs are on.",
   "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]":
     "The role with which API Gateway writes logs, one for the whole account: AWS requires this policy.",

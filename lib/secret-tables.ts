@@ -66,17 +66,15 @@ export function protectSecrets({ stage, data }: StageContext, functions: Record<
     const table = data.tables[key];
     // The policy of a table that exists already belongs to its owner.
     if (!row.isSecret || !(table instanceof Table)) continue;
+    const stack = Stack.of(table);
+    // A reference to the table from its own policy would be circular.
+    const resourceName = deployedName(stage, row.name);
+    const arn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName });
     for (const denial of denialsFor(key)) {
-      const exceptRoles = denial.exceptIds.map((id) => roleArnOf(id, functions));
-      table.addToResourcePolicy(statementOf(denial, exceptRoles, { stage, row, stack: Stack.of(table) }));
+      const exceptRoles = denial.exceptIds.flatMap((id) => functions[id]?.lambda.role?.roleArn ?? []);
+      table.addToResourcePolicy(statementOf(denial, arn, [...exceptRoles, breakGlassRoleArn(stage, stack)]));
     }
   }
-}
-
-interface PolicyContext {
-  stage: Stage;
-  row: TableRow;
-  stack: Stack;
 }
 
 /**
@@ -84,9 +82,7 @@ interface PolicyContext {
  * without an ARN, such as an AWS service, is denied too.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-principalarn
  */
-function statementOf(denial: Denial, exceptRoles: string[], { stage, row, stack }: PolicyContext): PolicyStatement {
-  // A reference to the table from its own policy would be circular.
-  const arn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName: deployedName(stage, row.name) });
+function statementOf(denial: Denial, arn: string, exceptRoles: string[]): PolicyStatement {
   return new PolicyStatement({
     sid: sidOf(denial),
     effect: Effect.DENY,
@@ -94,7 +90,7 @@ function statementOf(denial: Denial, exceptRoles: string[], { stage, row, stack 
     actions: denial.actions.map((action) => `dynamodb:${action}`),
     resources: [arn, `${arn}/index/*`],
     conditions: {
-      ArnNotEquals: { "aws:PrincipalArn": [...exceptRoles, breakGlassRoleArn(stage, stack)] },
+      ArnNotEquals: { "aws:PrincipalArn": exceptRoles },
       ...(denial.ofReturnValues && returnsItem),
     },
   });
@@ -110,12 +106,6 @@ function sidOf({ exceptIds, ofReturnValues }: Denial): string {
   const subject = ofReturnValues ? "ReturnValues" : "";
   const files = exceptIds.length > 0 ? exceptIds.map(constructId) : ["BreakGlass"];
   return `${subject}Only${files.join("And")}`;
-}
-
-function roleArnOf(id: string, functions: Record<string, ServiceFunction>): string {
-  const role = functions[id]?.lambda.role;
-  if (role === undefined) throw new Error(`The function ${id}, which a row names, has no role.`);
-  return role.roleArn;
 }
 
 /** The role exists only if the operator has created it. */
