@@ -4,7 +4,6 @@ import { queues as queueRows } from "../functions/foundation/manifest/queues.ts"
 import { tables as tableRows } from "../functions/foundation/manifest/tables.ts";
 import { topics as topicRows } from "../functions/foundation/manifest/topics.ts";
 import { type StageResources, tablesOf } from "./grants.ts";
-import { type SettingGroup, type SettingRow, settingRows } from "./settings.ts";
 import { InvalidStageError, type Stage } from "./stage.ts";
 
 /* The environment variables of a function, which functions/foundation/platform/env.ts reads. */
@@ -30,19 +29,12 @@ export function environmentFor(
   stage: Stage,
   data: StageResources,
 ): Record<string, string> {
-  const variables: Variables = {
+  const read = tablesOf(uses).includes("deliveries") ? [...settings, "deliveries" as const] : settings;
+  const options = read.flatMap((key) => Object.entries(optionVariables[key](stage)));
+  const variables = {
     STAGE: stage.name,
     ...locationsOf(uses, data),
-    ...(settings.includes("credentials") && {
-      ...settingsOf(stage, "jwt", "jwks"),
-      KEEPS_DATA: stage.keepsData ? "true" : undefined,
-    }),
-    ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
-    ...(settings.includes("permissions") && { PERMISSIONS: json(stage.permissions) }),
-    ...(settings.includes("importedKeys") && { IMPORTED_KEYS: json(stage.importedKeys) }),
-    ...(settings.includes("importedKeysPepper") && { IMPORTED_KEYS_PEPPER_ARN: stage.importedKeysPepper?.secretArn }),
-    ...(settings.includes("legacySignatureHeader") && { LEGACY_SIGNATURE_HEADER: json(stage.legacySignatureHeader) }),
-    ...(tablesOf(uses).includes("deliveries") && settingsOf(stage, "deliveries")),
+    ...Object.fromEntries(options.map(([name, value]) => [name, typeof value === "string" ? value : json(value)])),
     ...environment,
   };
   const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
@@ -50,11 +42,35 @@ export function environmentFor(
   return Object.fromEntries(set);
 }
 
-/** The text of an option: a list has commas, and a map of claims is JSON. */
-const textOf = (value: unknown): string =>
-  Object(value) !== value || Array.isArray(value) ? String(value) : JSON.stringify(value);
+/** The variables that options of a stage set, by the `settings` of a row. Values that are no text become JSON. */
+const optionVariables: Record<SettingKey | "deliveries", (stage: Stage) => Record<string, unknown>> = {
+  credentials: ({ jwt, jwks, keepsData }) => ({
+    JWT_ISSUER: jwt?.issuer,
+    JWT_AUDIENCE: jwt?.audience,
+    JWT_REQUIRED_CLAIMS: jwt?.requiredClaims,
+    JWT_MAX_LIFETIME_SECONDS: jwt?.maxLifetimeSeconds,
+    JWT_REQUIRES_ISSUED_AT: jwt?.requiresIssuedAt,
+    JWKS_ISSUER: jwks?.issuer,
+    JWKS_AUDIENCE: jwks?.audience,
+    JWKS_URI: jwks?.uri,
+    JWKS_SHARES_USERS: jwks?.sharesUsers,
+    KEEPS_DATA: keepsData || undefined,
+  }),
+  // functions/identity/trusted-workflows/workflow-issuer.ts parses it.
+  workflowIssuers: ({ workflowIssuers }) => ({
+    OIDC_ISSUERS: workflowIssuers?.map(({ jwksUri, ...issuer }) => ({ ...issuer, jwks_uri: jwksUri })),
+  }),
+  permissions: ({ permissions }) => ({ PERMISSIONS: permissions }),
+  importedKeys: ({ importedKeys }) => ({ IMPORTED_KEYS: importedKeys }),
+  importedKeysPepper: ({ importedKeysPepper }) => ({ IMPORTED_KEYS_PEPPER_ARN: importedKeysPepper?.secretArn }),
+  legacySignatureHeader: ({ legacySignatureHeader }) => ({ LEGACY_SIGNATURE_HEADER: legacySignatureHeader }),
+  deliveries: ({ deliveries }) => ({
+    RETRY_SCHEDULE: deliveries?.retrySchedule?.join(","),
+    DISABLE_AFTER_SECONDS: deliveries?.disableAfterSeconds,
+  }),
+};
 
-const json = (value: object | undefined): string | undefined => value && JSON.stringify(value);
+const json = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
 
 /**
  * Lambda measures all variables together, as JSON, in which each quote of a JSON value is escaped.
@@ -87,22 +103,4 @@ function locationsOf(uses: Grants, { tables, queues, topics }: StageResources): 
     ...rejectsTo.map((key) => [queueRows[key].deadLetterEnv, queues[key].deadLetters.queueUrl]),
     ...publishesTo.map((key) => [topicRows[key].env, topics[key].topic.topicArn]),
   ]);
-}
-
-/** Returns the variables of the settings that these parts of the stage set. */
-function settingsOf(stage: Stage, ...groups: SettingGroup[]): Variables {
-  const options: Variables = Object.fromEntries(
-    groups.flatMap((group) =>
-      Object.entries(stage[group] ?? {}).map(([part, value]) => [`${group}.${part}`, textOf(value)]),
-    ),
-  );
-  const rows = Object.entries<SettingRow>(settingRows);
-  return Object.fromEntries(
-    rows.flatMap(([variable, { option = "" }]) => (option in options ? [[variable, options[option]]] : [])),
-  );
-}
-
-/** Returns the setting that functions/identity/trusted-workflows/workflow-issuer.ts parses. */
-function workflowIssuers({ workflowIssuers: issuers }: Stage): string | undefined {
-  return issuers && JSON.stringify(issuers.map(({ jwksUri, ...issuer }) => ({ ...issuer, jwks_uri: jwksUri })));
 }

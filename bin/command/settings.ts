@@ -15,6 +15,7 @@ import {
 import { isIPv4, isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
+import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
 import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { SettingError } from "../../functions/foundation/platform/errors.ts";
@@ -24,7 +25,6 @@ import { publicKeyIssuer, requiredClaims } from "../../functions/identity/authen
 import { workflowIssuers } from "../../functions/identity/trusted-workflows/workflow-issuers.ts";
 import { legacySignatureHeader } from "../../functions/webhooks/receiver/legacy-signature-header.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/webhooks/receiver/receiver-address.ts";
-import { settingRows as rows } from "../../lib/settings.ts";
 
 /** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */
 export interface LocalSettings {
@@ -53,9 +53,28 @@ export const PORTS: [number, number] = [0, 65_535];
 const BATCH_SIZES: [number, number] = [1, 10];
 const LOOPBACK_CIDRS = "127.0.0.0/8,::1/128";
 
+/** What help pages say about a setting, and its default. docs/configuration.md has all settings, and says more. */
+export const settingHelp = {
+  PORT: ["port of the API on 127.0.0.1; 0 = any free port", String(defaultPort)],
+  DATA_DIR: ["folder with all data, the log `service.log` and the JWT secret, kept across restarts", defaultDataDir],
+  JWT_SECRET: ["secret that signs and verifies JWTs, 32 bytes or more", "created once, kept in DATA_DIR"],
+  SQS_PORT: ["port of the embedded SQS engine on 127.0.0.1; 0 = any free port", String(defaultSqsPort)],
+  WEBHOOK_ALLOW_CIDRS: ["non-public ranges that webhooks may call, also by plain http; empty = none", LOOPBACK_CIDRS],
+  RETRY_SCHEDULE: ["seconds between delivery attempts, at most 20", DEFAULT_SCHEDULE.join(",")],
+  DELIVERY_BATCH_SIZE: ["deliveries per call of the sender, from 1 to 10 as on AWS", "1"],
+  LAST_USED_RESOLUTION_SECONDS: ["minimum time between two updates of a key's `last_used_at`", "60"],
+  OIDC_ISSUERS: ["CI systems whose workflows may call the API, as JSON", "none"],
+  AWS_ENDPOINT_URL_DYNAMODB: ["URL of a DynamoDB engine, such as DynamoDB Local", "the embedded engine"],
+  AWS_ENDPOINT_URL_SQS: ["URL of an SQS engine, such as LocalStack", "the embedded engine"],
+  AWS_ENDPOINT_URL_SNS: ["URL of an SNS engine, such as LocalStack", "the embedded engine"],
+} as const;
+
 /** The rows of a help page for some of the settings. */
-export const settingRows = (...names: (keyof typeof rows)[]) =>
-  names.map((name) => ({ name, about: `${rows[name].about} (default: ${rows[name].fallback})`.replaceAll("`", "") }));
+export const settingRows = (...names: (keyof typeof settingHelp)[]) =>
+  names.map((name) => {
+    const [about, fallback] = settingHelp[name];
+    return { name, about: `${about.replaceAll("`", "")} (default: ${fallback})` };
+  });
 
 /** @throws SettingError that names the setting that cannot be used, and why */
 export function readSettings(env = process.env): LocalSettings {

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { settingHelp } from "../../bin/command/settings.ts";
 import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
 import { settings } from "../../functions/foundation/platform/env.ts";
-import { type SettingRow, settingRows } from "../../lib/settings.ts";
 import { everyOption } from "../lib/every-option.ts";
 
 /* What the documents list is complete, and their links lead somewhere. */
@@ -71,23 +71,31 @@ function optionsOf(stage: object): string[] {
   );
 }
 
-const rowsOfSettings = Object.entries<SettingRow>(settingRows).map(
-  ([name, { fallback, about, more }]) => `| \`${name}\` | ${fallback} | ${about}${more ? `. ${more}` : ""} |`,
+/** The rows of the table of settings: name, default and explanation. */
+const documentedSettings = page("docs/configuration.md")
+  .match(/^\| `[A-Z].*$/gm)
+  ?.map((row) => row.split(" | ").map((cell) => cell.replaceAll(/^\| |[`]| \|$/g, "")));
+
+test.each(Object.entries(settingHelp))(
+  "docs/configuration.md says of %s what help pages say",
+  (name, [about, fallback]) => {
+    const [, documented, text] = documentedSettings?.find(([each]) => each === name) ?? [];
+    expect(documented).toBe(fallback);
+    expect(text?.startsWith(about.replaceAll("`", ""))).toBe(true);
+  },
 );
 
-test("docs/configuration.md has the table of settings", () => {
-  expect(page("docs/configuration.md").match(/^\| `[A-Z].*$/gm)).toEqual(rowsOfSettings);
-});
-
-test("the table of settings has every variable that a function reads", () => {
+test("the table of settings has every variable that is read, and no other", () => {
   expect(Object.keys(settings).length).toBeGreaterThan(5);
+  const documented = documentedSettings?.map(([name]) => name) ?? [];
   const source = page("functions/foundation/platform/env.ts") + page("bin/command/settings.ts");
   // Set by the stack, by Lambda or by the local run, not by a person.
   const isInternal =
     /^(STAGE|KEEPS_DATA|AWS_REGION|AWS_LAMBDA_FUNCTION_VERSION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|IMPORTED_KEYS_PEPPER_ARN|.*_TABLE|.*_TOPIC_ARN|.*QUEUE_URL.*)$/;
   const names = new Set([...source.matchAll(/"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT)"/g)].map(([, name = ""]) => name));
-  const unlisted = [...names].filter((name) => !isInternal.test(name) && !Object.hasOwn(settingRows, name));
+  const unlisted = [...names].filter((name) => !isInternal.test(name) && !documented.includes(name));
   expect(unlisted).toEqual([]);
+  expect(documented.filter((name) => !source.includes(name))).toEqual([]);
 });
 
 test.each([...webhookEventNames])("docs/webhooks.md describes the event %s", (name) => {
