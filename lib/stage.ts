@@ -60,8 +60,16 @@ const positive = z.int().min(1);
 /** The limits that AWS WAF accepts in a rate-based rule. */
 const wafLimit = z.int().min(10).max(2_000_000_000);
 
-/** The Route 53 hosted zone in which the stack creates DNS records. */
-const hostedZone = z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() });
+const customDomain = <Arn extends z.ZodType>(certificateArn: Arn, example: string) =>
+  z.strictObject({
+    name: z.hostname(`must be a host name such as ${example}`),
+    certificateArn,
+    /**
+     * The Route 53 hosted zone in which the stack creates DNS records; absent = the operator points the name to the output
+     * ApiDomainTarget or ConsoleDomainTarget.
+     */
+    hostedZone: z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() }).optional(),
+  });
 
 const stageSchema = z.strictObject({
   /** Part of the names of the stack, its tables and its queues. One stage is one stack. */
@@ -182,32 +190,14 @@ const stageSchema = z.strictObject({
     .optional(),
 
   /** Custom domain of the API; absent = API Gateway's address. The certificate must be in the region of the stack. */
-  domain: z
-    .strictObject({
-      name: z.hostname("must be a host name such as api.example.com"),
-      certificateArn,
-      /** Absent = the operator points the name to the output ApiDomainTarget. */
-      hostedZone: hostedZone.optional(),
-    })
-    .optional(),
+  domain: customDomain(certificateArn, "api.example.com").optional(),
   /**
    * Deploys the console, a web page, to S3 and CloudFront; absent = no console. `true` uses CloudFront's domain name:
    * after the first deployment the operator adds the origin of the output ConsoleUrl to `corsOrigins`. A custom domain
    * is added automatically.
    */
   console: z
-    .union([
-      z.literal(true),
-      z.strictObject({
-        /** Custom domain of the console. */
-        domain: z.strictObject({
-          name: z.hostname("must be a host name such as console.example.com"),
-          certificateArn: cloudFrontCertificateArn,
-          /** Absent = the operator points the name to the output ConsoleDomainTarget. */
-          hostedZone: hostedZone.optional(),
-        }),
-      }),
-    ])
+    .union([z.literal(true), z.strictObject({ domain: customDomain(cloudFrontCertificateArn, "console.example.com") })])
     .optional(),
   /** Origins of web pages that may call the API from a browser; absent = none. */
   corsOrigins: z.array(origin).min(1).optional(),
