@@ -87,7 +87,7 @@ test.each(Object.entries(settingHelp))(
 
 test("the table of settings has every variable that is read, and no other", () => {
   expect(Object.keys(settings).length).toBeGreaterThan(5);
-  const documented = documentedSettings?.map(([name]) => name) ?? [];
+  const documented = documentedSettings?.flatMap(([name]) => name ?? []) ?? [];
   const source = page("functions/foundation/platform/env.ts") + page("bin/command/settings.ts");
   // Set by the stack, by Lambda or by the local run, not by a person.
   const isInternal =
