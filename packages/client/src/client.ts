@@ -218,6 +218,8 @@ export function createClient(options: ClientOptions) {
   const auditEvents = (query: AuditQuery) => http.GET("/v1/audit-events", { params: { query } });
   const projectAuditEvents = (projectId: string, query: AuditQuery) =>
     http.GET("/v1/projects/{project_id}/audit-events", inProjectWith(projectId, query));
+  const events = (projectId: string, query: EventQuery) =>
+    http.GET("/v1/projects/{project_id}/events", inProjectWith(projectId, query));
   const projectDeliveries = (projectId: string, query: DeliveryQuery) =>
     http.GET("/v1/projects/{project_id}/deliveries", inProjectWith(projectId, query));
   const deliveries = (webhook: WebhookRef, query: DeliveryQuery) =>
@@ -285,19 +287,15 @@ export function createClient(options: ClientOptions) {
 
     /** Returns one page. */
     async listEvents(projectId: string, query: EventQuery = {}): Promise<EventPage> {
-      const result = http.GET("/v1/projects/{project_id}/events", inProjectWith(projectId, query));
+      const result = events(projectId, query);
       const followCursor = linkedCursor((await result).response.headers, "monitor");
       return { ...(await pageOf(result)), ...(followCursor !== undefined && { followCursor }) };
     },
     /** Iterates over all matching events, newest first unless `order` is set. Requests each page when it is needed. */
-    async *eachEvent(projectId: string, query: EventQuery = {}): AsyncGenerator<DeploymentEvent, void, void> {
-      let after = query.after;
-      do {
-        const page = await client.listEvents(projectId, { ...query, ...(after !== undefined && { after }) });
-        yield* page.items;
-        after = page.nextCursor;
-      } while (after !== undefined);
-    },
+    eachEvent: (projectId: string, query: EventQuery = {}) =>
+      eachItem(query.after, ({ cursor }) =>
+        events(projectId, { ...query, ...(cursor !== undefined && { after: cursor }) }),
+      ),
     /**
      * Follows the feed by polling, and yields each event at least once, also one that arrives late. Ends only when it
      * throws; `signal` of the client ends it.

@@ -46,8 +46,6 @@ describe("bash", () => {
     expect(offers("webhooks", "l")).toEqual(["list", "ls"]);
     expect(offers("webhooks", "ls", "--p")).toEqual(["--project"]);
     expect(offers("help", "we")).toEqual(["webhooks"]);
-    expect(offers("help", "webhooks", "l")).toEqual(["list", "ls"]);
-    expect(offers("help", "webhooks", "list", "")).toEqual([]);
   });
 
   onBash("completes option values: events, statuses, shells and files", () => {

@@ -17,9 +17,7 @@ export function addCompletion(program: Command): void {
     .description("Prints a script that completes the commands, options and option values of svc in a shell.")
     .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(shells)))
     .addHelpText("after", help)
-    .action((shell: keyof typeof shells) =>
-      print(shells[shell]([...completionPoints(program), ...helpPoints(program)])),
-    );
+    .action((shell: keyof typeof shells) => print(shells[shell](completionPoints(program))));
 }
 
 /** A position on the command line, and the words that can follow. */
@@ -45,17 +43,6 @@ function completionPoints(command: Command, path = "", inherited: readonly Optio
     namesOf(child).flatMap((name) => completionPoints(child, `${path} ${name}`.trim(), visible)),
   );
   return [point, ...children];
-}
-
-/** `svc help <command>` has no subcommands of its own, and completes those of the program. */
-function helpPoints(command: Command, path = "help"): CompletionPoint[] {
-  return command.commands.flatMap((child) => {
-    const words = child.commands.flatMap(namesOf);
-    return namesOf(child).flatMap((name) => [
-      { path: `${path} ${name}`, words, options: [] },
-      ...helpPoints(child, `${path} ${name}`),
-    ]);
-  });
 }
 
 const namesOf = (command: Command): string[] => [command.name(), ...command.aliases()];

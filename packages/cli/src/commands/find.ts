@@ -103,11 +103,16 @@ function withIdPrefix<Item extends { id: string }>(items: Item[], prefix: string
   return items.filter(({ id }) => id.startsWith(prefix.toLowerCase()));
 }
 
+/** Returns the parser of an argument that must be a full id. @throws CommandError when it is not */
+const idParser = (kind: string, advice: string) => (text: string) => {
+  if (isUuid(text)) return text.toLowerCase();
+  throw usageError(`${text} is not a ${kind}.`, advice);
+};
+
 /** Rejects a prefix for a delete: after the first delete, it may match another resource. */
-export function requireFullId(id: string): string {
-  if (isUuid(id)) return id;
-  throw usageError(`${id} is not a full id.`, "Pass the full id; prefixes are not accepted here.");
-}
+export const requireFullId = idParser("full id", "Pass the full id; prefixes are not accepted here.");
+export const requireDeliveryId = idParser("valid delivery id", "List the ids: svc deliveries list");
+export const requireDeploymentId = idParser("valid deployment id", "Pass the full id, a UUID.");
 
 /** @returns the webhook with the id or prefix, or all webhooks of the project when none is passed */
 export async function webhooksOf(
@@ -137,18 +142,6 @@ export async function webhookLabels(api: Client, projectId: string): Promise<Map
     if (error instanceof ApiError && error.code === "insufficient_permission") return new Map();
     throw error;
   }
-}
-
-/** @throws CommandError when the text is not a full id */
-export function requireDeliveryId(id: string): string {
-  if (isUuid(id)) return id;
-  throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
-}
-
-/** @throws CommandError when the text is not a full id */
-export function requireDeploymentId(id: string): string {
-  if (isUuid(id)) return id.toLowerCase();
-  throw usageError(`${id} is not a valid deployment id.`, "Pass the full id, a UUID.");
 }
 
 /** @throws CommandError when none of the webhooks has the delivery */

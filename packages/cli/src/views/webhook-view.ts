@@ -103,27 +103,18 @@ export function bars(values: (number | null)[], max = Math.max(...values.map((va
     .join("");
 }
 
-type Bucket = WebhookStats["buckets"][number];
+type Bucket = Pick<WebhookStats["buckets"][number], "attempts" | "succeeded" | "p95_ms">;
 
 /** Adds up neighbours until at most `count` buckets are left. The p95 of a sum is the largest of its parts. */
 export function mergeBuckets(buckets: Bucket[], count: number): Bucket[] {
   const size = Math.ceil(buckets.length / Math.max(1, count));
-  if (size <= 1) return buckets;
-  return Array.from({ length: Math.ceil(buckets.length / size) }, (_, index) => {
-    const parts = buckets.slice(index * size, (index + 1) * size);
-    const sum = (of: (bucket: Bucket) => number) => parts.reduce((total, part) => total + of(part), 0);
-    const largest = (of: (bucket: Bucket) => number | null) => {
-      const values = parts.flatMap((part) => of(part) ?? []);
-      return values.length === 0 ? null : Math.max(...values);
-    };
-    return {
-      start: parts[0]?.start ?? "",
-      attempts: sum(({ attempts }) => attempts),
-      succeeded: sum(({ succeeded }) => succeeded),
-      p50_ms: largest(({ p50_ms }) => p50_ms),
-      p95_ms: largest(({ p95_ms }) => p95_ms),
-    };
+  const add = (sum: Bucket, next: Bucket): Bucket => ({
+    attempts: sum.attempts + next.attempts,
+    succeeded: sum.succeeded + next.succeeded,
+    p95_ms: sum.p95_ms === null ? next.p95_ms : Math.max(sum.p95_ms, next.p95_ms ?? 0),
   });
+  const starts = buckets.flatMap((_, index) => (index % size === 0 ? index : []));
+  return starts.map((start) => buckets.slice(start, start + size).reduce(add));
 }
 
 /** The width of the names beside the bars, with the gap after them. */
@@ -142,6 +133,8 @@ export function statsPage(stats: WebhookStats, width = process.stdout.columns ||
   const minutes = (stats.bucket_seconds * stats.buckets.length) / buckets.length / 60;
   const length = minutes < 120 ? `${Math.round(minutes)} min` : `${Math.round(minutes / 60)} h`;
   const highest = Math.max(...buckets.map((bucket) => bucket.attempts));
+  const goods = buckets.map((bucket) => bucket.succeeded);
+  const bads = buckets.map((bucket) => bucket.attempts - bucket.succeeded);
   const p95s = buckets.map(({ p95_ms }) => p95_ms);
   const slowest = Math.max(...p95s.map((value) => value ?? 0));
   const page = facts([
@@ -152,26 +145,8 @@ export function statsPage(stats: WebhookStats, width = process.stdout.columns ||
   ]);
   if (attempts === 0) return page;
   const charts = facts([
-    [
-      "succeeded",
-      {
-        text: bars(
-          buckets.map((bucket) => bucket.succeeded),
-          highest,
-        ),
-        style: "green",
-      },
-    ],
-    [
-      "failed",
-      {
-        text: bars(
-          buckets.map((bucket) => bucket.attempts - bucket.succeeded),
-          highest,
-        ),
-        style: "red",
-      },
-    ],
+    ["succeeded", { text: bars(goods, highest), style: "green" }],
+    ["failed", { text: bars(bads, highest), style: "red" }],
     ["p95", response_ms ? bars(p95s, slowest) : undefined],
     ["", `oldest first; one bar: ${length}; highest: ${highest} attempts${response_ms ? `, ${millis(slowest)}` : ""}`],
   ]);

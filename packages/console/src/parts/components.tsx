@@ -11,14 +11,14 @@ import { useNow } from "./use-now.ts";
 
 /* Components that several screens share. */
 
-/** A relative time. The exact time is its tooltip. */
-export function Time({ at }: { at: string }) {
+/** A time, by default relative to now. The exact time is its tooltip. */
+export function Time({ at, format = relative }: { at: string; format?: typeof relative }) {
   const now = useNow();
   const time = new Date(at);
   const exact = time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
   return (
     <time dateTime={at} title={exact}>
-      {relative(time.getTime(), now)}
+      {format(time.getTime(), now)}
     </time>
   );
 }

@@ -151,6 +151,18 @@ export interface ChangeDialogProps {
   onDone(): void;
 }
 
+/** Whether the dialog was closed, for an action that goes on. */
+export function useIsClosed() {
+  const isClosed = useRef(false);
+  useLayoutEffect(
+    () => () => {
+      isClosed.current = true;
+    },
+    [],
+  );
+  return isClosed;
+}
+
 /** The open dialog of a screen. @param reload loads what the screen shows */
 export function useDialog(reload: () => void) {
   const { announce } = useSignedIn();

@@ -4,7 +4,6 @@ import { healthStates } from "../data/vocabulary.ts";
 import { Sparkline } from "./bars.tsx";
 import { Badge, Time, WebhookBadge } from "./components.tsx";
 import { useLoaded } from "./use-loaded.ts";
-import { useNow } from "./use-now.ts";
 
 /** Statistics of the list's webhooks: each request reads up to 1,000 deliveries. */
 const LIST_STATS_INTERVAL_MS = 300_000;
@@ -59,15 +58,9 @@ export function HealthNote({ health }: { health: Health }) {
 }
 
 /** How long ago a time was. The exact time is its tooltip. */
-export function Age({ of: at }: { of: string }) {
-  const now = useNow();
-  const time = new Date(at);
-  return (
-    <time dateTime={at} title={time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" })}>
-      {approximate(Math.max(0, now - time.getTime()) / 1000)}
-    </time>
-  );
-}
+export const Age = ({ of: at }: { of: string }) => (
+  <Time at={at} format={(time, now) => approximate(Math.max(0, now - time) / 1000)} />
+);
 
 /** Loads the statistics of the webhooks of a list, by webhook id. One that fails is left out. */
 export function useListStats(projectId: string, webhooks: WebhookInList[] | undefined): Map<string, WebhookStats> {

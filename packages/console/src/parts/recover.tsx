@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { WebhookRef } from "../../../client/src/client.ts";
 import {
   countRecoverable,
@@ -7,7 +7,7 @@ import {
   recoveryCountText,
 } from "../../../client/src/recovery-count.ts";
 import { Field, RadioGroup } from "./components.tsx";
-import { FormDialog } from "./dialog.tsx";
+import { FormDialog, useIsClosed } from "./dialog.tsx";
 import { toLocalInput } from "./filter-bar.tsx";
 import { useAction } from "./use-action.ts";
 
@@ -36,13 +36,7 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
   const [counted, setCounted] = useState<RecoveryCount>();
   const time = new Date(since);
   const [sentCount, setSentCount] = useState(0);
-  const isClosed = useRef(false);
-  useEffect(
-    () => () => {
-      isClosed.current = true;
-    },
-    [],
-  );
+  const isClosed = useIsClosed();
   const status = which === "all" ? undefined : which;
   const count = useAction(async (client) => {
     setSentCount(0);

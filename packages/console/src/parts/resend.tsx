@@ -1,8 +1,8 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Delivery } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
 import { useSignedIn } from "../data/signed-in.ts";
-import { FormDialog } from "./dialog.tsx";
+import { FormDialog, useIsClosed } from "./dialog.tsx";
 import { useAction } from "./use-action.ts";
 
 interface ResendDialogProps {
@@ -26,13 +26,7 @@ export function ResendDialog({ projectId, deliveries, onClose, onSent }: ResendD
   const { announce } = useSignedIn();
   const [left, setLeft] = useState(() => [...deliveries].sort((a, b) => (a.id < b.id ? -1 : 1)));
   const [failures, setFailures] = useState<Failure[]>([]);
-  const isClosed = useRef(false);
-  useEffect(
-    () => () => {
-      isClosed.current = true;
-    },
-    [],
-  );
+  const isClosed = useIsClosed();
   const sentCount = deliveries.length - left.length - failures.length;
 
   const resend = useAction(async (client) => {

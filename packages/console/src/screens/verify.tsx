@@ -1,6 +1,6 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { filesOf, SECRET_PLACEHOLDER, type SnippetLanguage, snippetLanguages, snippets } from "../data/snippets.ts";
-import { CopyButton, ErrorMessage, Skeleton } from "../parts/components.tsx";
+import { Code, CopyButton, ErrorMessage, Skeleton } from "../parts/components.tsx";
 
 /** Code that verifies signatures. @param secret undefined = the code contains a placeholder */
 export function Verify({ secret }: { secret: string | undefined }) {
@@ -113,10 +113,7 @@ function ReceiverFile({ path, text }: { path: string; text: string }) {
       <div class="head">
         <CopyButton text={text} label={`Copy ${name}`} />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must be able to focus it */}
-      <section class="code" tabIndex={0} aria-label={name}>
-        <pre>{text}</pre>
-      </section>
+      <Code label={name}>{text}</Code>
     </details>
   );
 }

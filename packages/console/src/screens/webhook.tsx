@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Webhook } from "../../../client/src/client.ts";
+import type { Client, Webhook } from "../../../client/src/client.ts";
 import { filterLines } from "../../../client/src/event-filter.ts";
 import { deliveryFiltersOf } from "../data/address-filters.ts";
 import {
@@ -179,14 +179,12 @@ interface ActionsProps extends Pick<ReturnType<typeof useDialog>, "show" | "clos
 function Actions({ webhook, show, close, done }: ActionsProps) {
   const { announce } = useSignedIn();
   const { id: webhookId, project_id: projectId } = webhook;
-  const enable = useAction(async (client) => {
-    await client.updateWebhook(webhookRefOf(webhook), { enabled: true });
-    done("Webhook enabled.");
-  });
-  const goLive = useAction(async (client) => {
-    await client.updateWebhook(webhookRefOf(webhook), { mode: "live" });
-    done("Webhook switched to live.");
-  });
+  const change = (changes: Parameters<Client["updateWebhook"]>[1], message: string) => async (client: Client) => {
+    await client.updateWebhook(webhookRefOf(webhook), changes);
+    done(message);
+  };
+  const enable = useAction(change({ enabled: true }, "Webhook enabled."));
+  const goLive = useAction(change({ mode: "live" }, "Webhook switched to live."));
   const sendTest = () =>
     show(
       <SendTestDialog
@@ -203,10 +201,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       <ConfirmDialog
         title="Disable this webhook?"
         verb="Disable webhook"
-        act={async (client) => {
-          await client.updateWebhook(webhookRefOf(webhook), { enabled: false });
-          done("Webhook disabled.");
-        }}
+        act={change({ enabled: false }, "Webhook disabled.")}
         onClose={close}
       >
         <p class="breaks">
@@ -230,8 +225,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
           const changed = url === webhook.url ? {} : { url };
           const renamed = name === (webhook.name ?? "") ? {} : { name: name || null };
           const filtered = isFilterChanged ? { filter } : {};
-          await client.updateWebhook(webhookRefOf(webhook), { ...changed, ...renamed, ...filtered, events });
-          done("Webhook updated.");
+          await change({ ...changed, ...renamed, ...filtered, events }, "Webhook updated.")(client);
         }}
         onClose={close}
       />,

@@ -134,8 +134,8 @@ const stats: WebhookStats = {
 test("buckets that are merged keep the sum of their attempts and the slowest p95", () => {
   const merged = mergeBuckets(buckets, 30);
   expect(merged).toHaveLength(24);
-  expect(merged[5]).toEqual({ start: buckets[10]?.start, attempts: 4, succeeded: 3, p50_ms: 20, p95_ms: 31 });
-  expect(mergeBuckets(buckets, 48)).toBe(buckets);
+  expect(merged[5]).toEqual({ attempts: 4, succeeded: 3, p95_ms: 31 });
+  expect(mergeBuckets(buckets, 48)).toEqual(buckets);
 });
 
 test.each([30, 40, 60, 80, 200])("statistics fit a terminal of %i columns", (width) => {
