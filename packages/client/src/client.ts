@@ -184,21 +184,15 @@ export function createClient(options: ClientOptions) {
     } while (next !== undefined);
   }
 
-  const ofKey = (id: string) => ({ params: { path: { id } } });
+  /** The parameters of a path. */
+  const at = <Path>(path: Path) => ({ params: { path } });
   const pathOf = ({ projectId, webhookId }: WebhookRef) => ({ project_id: projectId, webhook_id: webhookId });
-  const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
-  const ofWebhook = (webhook: WebhookRef) => ({ params: { path: pathOf(webhook) } });
-  const ofDelivery = (webhook: WebhookRef, id: string) => ({
-    params: { path: { ...pathOf(webhook), delivery_id: id } },
-  });
-
-  const ofAccount = ({ projectId, serviceAccountId }: ServiceAccountRef) => ({
-    params: { path: { project_id: projectId, service_account_id: serviceAccountId } },
-  });
-
-  const ofAccountKey = (account: ServiceAccountRef, id: string) => ({
-    params: { path: { ...ofAccount(account).params.path, id } },
-  });
+  const inProject = (projectId: string) => at({ project_id: projectId });
+  const ofWebhook = (webhook: WebhookRef) => at(pathOf(webhook));
+  const ofDelivery = (webhook: WebhookRef, id: string) => at({ ...pathOf(webhook), delivery_id: id });
+  const ofAccount = ({ projectId, serviceAccountId }: ServiceAccountRef) =>
+    at({ project_id: projectId, service_account_id: serviceAccountId });
+  const ofAccountKey = (account: ServiceAccountRef, id: string) => at({ ...ofAccount(account).params.path, id });
 
   const once = ({ idempotencyKey }: CreateOptions) =>
     idempotencyKey === undefined ? {} : { headers: { [IDEMPOTENCY_KEY]: idempotencyKey } };
@@ -209,7 +203,6 @@ export function createClient(options: ClientOptions) {
   const webhookPath = `${webhooksPath}/{webhook_id}` as const;
   const deliveriesPath = `${webhookPath}/deliveries` as const;
   const deliveryPath = `${deliveriesPath}/{delivery_id}` as const;
-
   const workflowsPath = "/v1/projects/{project_id}/trusted-workflows";
 
   const inProjectWith = <Query>(projectId: string, query: Query) => ({
@@ -231,12 +224,12 @@ export function createClient(options: ClientOptions) {
     listApiKeys: (query: KeyQuery = {}) => data(http.GET("/v1/api-keys", { params: { query } })),
     getCurrentCredential: () => data(http.GET("/v1/api-keys/current")),
     updateApiKey: (id: string, body: BodyOf<"updateApiKey">) =>
-      data(http.PATCH("/v1/api-keys/{id}", { ...ofKey(id), body })),
+      data(http.PATCH("/v1/api-keys/{id}", { ...at({ id }), body })),
     rollApiKey: (id: string, body: BodyOf<"rollApiKey"> = {}) =>
-      data(http.POST("/v1/api-keys/{id}/roll", { ...ofKey(id), body })),
+      data(http.POST("/v1/api-keys/{id}/roll", { ...at({ id }), body })),
     /** Needs no credential. */
     revokeCredentials: (body: BodyOf<"revokeCredentials">) => data(http.POST("/v1/credentials/revoke", { body })),
-    deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", ofKey(id))),
+    deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", at({ id }))),
 
     createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">, create: CreateOptions = {}) =>
       data(http.POST(accountsPath, { ...inProject(projectId), body, ...once(create) })),
@@ -258,10 +251,10 @@ export function createClient(options: ClientOptions) {
     createTrustedWorkflow: (projectId: string, body: BodyOf<"createTrustedWorkflow">, create: CreateOptions = {}) =>
       data(http.POST(workflowsPath, { ...inProject(projectId), body, ...once(create) })),
     listTrustedWorkflows: (projectId: string) => data(http.GET(workflowsPath, inProject(projectId))),
-    deleteTrustedWorkflow: async (projectId: string, id: string) =>
-      void (await http.DELETE(`${workflowsPath}/{trusted_workflow_id}`, {
-        params: { path: { project_id: projectId, trusted_workflow_id: id } },
-      })),
+    deleteTrustedWorkflow: async (projectId: string, id: string) => {
+      const path = at({ project_id: projectId, trusted_workflow_id: id });
+      await http.DELETE(`${workflowsPath}/{trusted_workflow_id}`, path);
+    },
 
     /** Returns one page of what was done to the caller's keys, newest first. */
     listAuditEvents: (query: AuditQuery = {}): Promise<AuditPage> => pageOf(auditEvents(query)),
@@ -339,9 +332,7 @@ export function createClient(options: ClientOptions) {
     certifyWebhook: (webhook: WebhookRef) => data(http.POST(`${webhookPath}/certify`, ofWebhook(webhook))),
     getCertification: (webhook: WebhookRef, id: string) =>
       data(
-        http.GET(`${webhookPath}/certifications/{certification_id}`, {
-          params: { path: { ...pathOf(webhook), certification_id: id } },
-        }),
+        http.GET(`${webhookPath}/certifications/{certification_id}`, at({ ...pathOf(webhook), certification_id: id })),
       ),
 
     /** Returns one page. */

@@ -130,7 +130,6 @@ const rows: Record<string, Row> = {
     showsSecret: true,
   },
   "a new key that is created once": { args: ["keys", "create", "ci", ...once], showsSecret: true },
-  "the key of the credential": { args: ["keys", "current"] },
   "a key is renamed": { args: ["keys", "rename", keyId, "ci"] },
   "a key is rolled": { args: ["keys", "roll", keyId, "--overlap", "1h"], showsSecret: true },
   "a key is deleted": { args: ["keys", "delete", keyId, "--yes"] },

@@ -62,13 +62,8 @@ async function applyChange(api: Client, projectId: string, change: Change, json?
   }
   const webhook = { projectId, webhookId: change.webhook.id };
   if (change.action === "update") {
-    const { name, events, filter, enabled } = change.changes;
-    await api.updateWebhook(webhook, {
-      ...(name && { name: name.to }),
-      ...(events && { events: events.to }),
-      ...(filter && { filter: filter.to }),
-      ...(enabled && { enabled: enabled.to }),
-    });
+    const changed = Object.entries(change.changes).map(([field, { to }]) => [field, to]);
+    await api.updateWebhook(webhook, Object.fromEntries(changed));
   }
   if (change.action === "delete") await api.deleteWebhook(webhook);
   if (json) await printChecked(jsonText(record), repetition);

@@ -49,27 +49,27 @@ export function planText(plan: Change[], stream: NodeJS.WriteStream): string {
 function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
   const added = (text: string) => styled("green", `+ ${text}`, stream);
   const removed = (text: string) => styled("red", `- ${text}`, stream);
-  const shown = (text: string | null) => (text === null ? "none" : printable(text));
-  const filtered = (filter: EventFilter | null) => shown(filter && filterLines(filter).join(", "));
   if (change.action === "create") {
     const { url, name, events, filter, enabled } = change.declared;
-    const title = name ? [added(`  name: ${printable(name)}`)] : [];
-    const state = enabled === false ? [added("  enabled: false")] : [];
-    const limits = filter ? [added(`  filter: ${filtered(filter)}`)] : [];
-    return [added(printable(url)), ...title, added(`  events: ${events.join(" ")}`), ...limits, ...state];
+    const fields = { ...(name && { name }), events, ...(filter && { filter }), ...(enabled === false && { enabled }) };
+    return [added(printable(url)), ...Object.entries(fields).map(([field, value]) => added(fieldText(field, value)))];
   }
   const name = `${printable(change.webhook.url)}  ${change.webhook.id}`;
   if (change.action === "delete") return [removed(`${name}, with its delivery log`)];
   if (change.action === "keep") return [`  ${name}  not in the file; kept`];
   if (change.action === "unchanged") return [`  ${name}`];
-  const { name: title, events, filter, enabled } = change.changes;
-  return [
-    styled("yellow", `~ ${name}`, stream),
-    ...(title ? [removed(`  name: ${shown(title.from)}`), added(`  name: ${shown(title.to)}`)] : []),
-    ...(events ? [removed(`  events: ${events.from.join(" ")}`), added(`  events: ${events.to.join(" ")}`)] : []),
-    ...(filter ? [removed(`  filter: ${filtered(filter.from)}`), added(`  filter: ${filtered(filter.to)}`)] : []),
-    ...(enabled ? [removed(`  enabled: ${enabled.from}`), added(`  enabled: ${enabled.to}`)] : []),
-  ];
+  const changed = Object.entries(change.changes).flatMap(([field, { from, to }]) => [
+    removed(fieldText(field, from)),
+    added(fieldText(field, to)),
+  ]);
+  return [styled("yellow", `~ ${name}`, stream), ...changed];
+}
+
+/** `  events: deploy.failed deploy.succeeded`. */
+function fieldText(field: string, value: string | boolean | string[] | EventFilter | null): string {
+  if (value === null) return `  ${field}: none`;
+  if (Array.isArray(value)) return `  ${field}: ${value.join(" ")}`;
+  return `  ${field}: ${printable(typeof value === "object" ? filterLines(value).join(", ") : String(value))}`;
 }
 
 /** `1 to create, 2 unchanged.` */

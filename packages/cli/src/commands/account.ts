@@ -109,7 +109,7 @@ async function logout(globals: Globals): Promise<void> {
 }
 
 /** Shows what the credential at hand may do. */
-export async function whoami({ json, ...globals }: Globals): Promise<void> {
+async function whoami({ json, ...globals }: Globals): Promise<void> {
   const session = openSession(globals);
   const { baseUrl, token, source, project } = session;
   const identity = identityOf(token);

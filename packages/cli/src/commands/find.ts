@@ -156,9 +156,6 @@ export async function findDelivery(api: Client, webhooks: WebhookRef[], id: stri
   throw notFound(`No delivery with the id ${id}.`, "List the ids: svc deliveries list");
 }
 
-/** The page size limit of the API. */
-const MAX_PAGE_SIZE = 100;
-
 /** A project, or one of its webhooks. */
 export interface DeliveryScope {
   projectId: string;
@@ -175,18 +172,16 @@ export async function newestDeliveries(
   { projectId, webhookId }: DeliveryScope,
   { limit, ...filters }: DeliveryQuery & { limit: number },
 ): Promise<Delivery[]> {
-  const query = { ...filters, limit: Math.min(limit, MAX_PAGE_SIZE) };
+  // The API has pages of 100.
+  const query = { ...filters, limit: Math.min(limit, 100) };
   const found: Delivery[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = { ...query, ...(cursor !== undefined && { cursor }) };
-    const { items, nextCursor } = await (webhookId === undefined
-      ? api.listProjectDeliveries(projectId, page)
-      : api.listDeliveries({ projectId, webhookId }, page));
-    found.push(...items);
-    cursor = nextCursor;
-  } while (cursor !== undefined && found.length < limit);
-  return found.slice(0, limit);
+  for await (const delivery of webhookId === undefined
+    ? api.eachProjectDelivery(projectId, query)
+    : api.eachDelivery({ projectId, webhookId }, query)) {
+    found.push(delivery);
+    if (found.length === limit) break;
+  }
+  return found;
 }
 
 /** @param idOrPrefix of a webhook; undefined = all webhooks of the project */

@@ -7,7 +7,7 @@ import { usageError } from "../terminal/exit-codes.ts";
 import type { Globals } from "../terminal/globals.ts";
 import { permissionsOption } from "../terminal/names-option.ts";
 import { jsonText, note } from "../terminal/terminal.ts";
-import { relativeTime, table } from "../views/table.ts";
+import { relativeTime, tableOf } from "../views/table.ts";
 import { findProject } from "./find.ts";
 
 /* The limits of an API key, as options and in lists. */
@@ -94,7 +94,7 @@ export async function projectIdsOf(api: Client, projects: string[] | undefined):
 
 /** Formats a list of keys. Limits have columns if a key has some. */
 export function keyTable(keys: ApiKey[]): string {
-  const columns: [title: string, cell: (key: ApiKey) => string, isShown?: boolean][] = [
+  return tableOf(keys, [
     ["id", ({ id }) => id],
     ["name", ({ name }) => name],
     ["permissions", ({ permissions }) => permissions?.join(", ") ?? "all", keys.some((key) => key.permissions)],
@@ -102,13 +102,8 @@ export function keyTable(keys: ApiKey[]): string {
     ["expires", ({ expires_at }) => relativeTime(expires_at ?? null), keys.some((key) => key.expires_at)],
     ["last used", ({ last_used_at }) => relativeTime(last_used_at)],
     ["from", ({ last_used_ip }) => last_used_ip ?? "", keys.some((key) => key.last_used_ip)],
-    // Less important than what it may do: a narrow terminal does not show the last columns.
+    // Less important than what it may do.
     ["key", ({ key_prefix }) => `${key_prefix}…`],
     ["created", ({ created_at }) => relativeTime(created_at)],
-  ];
-  const shown = columns.filter(([, , isShown = true]) => isShown);
-  return table(
-    shown.map(([title]) => title),
-    keys.map((key) => shown.map(([, cell]) => cell(key))),
-  );
+  ]);
 }

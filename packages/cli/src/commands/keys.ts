@@ -3,7 +3,6 @@ import { keysIn } from "../../../../functions/identity/api-keys/key-format.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import type { Globals } from "../terminal/globals.ts";
 import { confirm, jsonText, note, print, printList, readStdin, yesOption } from "../terminal/terminal.ts";
-import { whoami } from "./account.ts";
 import { connect } from "./api.ts";
 import { readConfig } from "./config.ts";
 import { requireFullId } from "./find.ts";
@@ -59,14 +58,6 @@ export function addKeys(program: SvcCommand): void {
       const list = await api.listApiKeys(lastUse ? { include: "last_use" } : {});
       printList(list, json, "You have no API keys. Create one: svc keys create ci", keyTable);
     });
-
-  keys
-    .command("current")
-    .summary("show what the credential at hand may do")
-    .description(
-      "Shows whose credential it is, its permissions and projects, and when it expires. The same as svc whoami.",
-    )
-    .action(async (_options, command: Command) => whoami(command.optsWithGlobals()));
 
   keys
     .command("rename")

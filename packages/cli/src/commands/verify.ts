@@ -96,7 +96,9 @@ async function readBody(path: string | undefined): Promise<Buffer> {
 /** Adds the headers of the options to those of `--delivery`. */
 function readHeaders({ headers: path, header = [], signature }: Options, headers: Map<string, string>) {
   const add = (name: string, value: string) => headers.set(name.toLowerCase(), value.trim());
-  if (path !== undefined) for (const [name, value] of headersIn(readText(path))) add(name, value);
+  const inFile = path === undefined ? [] : parseHeaders(readText(path));
+  if (inFile === undefined) throw usageError("The file of --headers is not a JSON object.");
+  for (const [name, value] of inFile) add(name, value);
   for (const line of header) {
     const [name, value] = parseHeader(line) ?? [];
     if (name === undefined || value === undefined) throw usageError('--header must have the form "Name: value".');
@@ -105,12 +107,6 @@ function readHeaders({ headers: path, header = [], signature }: Options, headers
   if (signature !== undefined) add("X-Service-Signature", signature);
   if (headers.size === 0)
     throw usageError("No headers given.", "Pass --headers <path>, --header, --signature or --delivery <path>.");
-  return headers;
-}
-
-function headersIn(text: string): [string, string][] {
-  const headers = parseHeaders(text);
-  if (headers === undefined) throw usageError("The file of --headers is not a JSON object.");
   return headers;
 }
 

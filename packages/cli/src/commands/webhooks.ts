@@ -20,7 +20,7 @@ import { printChecked, requireStdout } from "../terminal/checked-output.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { namesOption } from "../terminal/names-option.ts";
 import { confirm, jsonText, note, print, printable, printList, yesOption } from "../terminal/terminal.ts";
-import { relativeTime, table } from "../views/table.ts";
+import { relativeTime, table, tableOf } from "../views/table.ts";
 import { certificationCell, stateCell, statsPage, webhookPage, withoutScheme } from "../views/webhook-view.ts";
 import { certify } from "./certify.ts";
 import { creation, requireFullId } from "./find.ts";
@@ -245,22 +245,16 @@ function changesOf(options: UpdateOptions): Parameters<Client["updateWebhook"]>[
   throw usageError("Nothing to change.", "Pass --url, --name, --events, --filter, --enable, --disable or --mode.");
 }
 
-function webhookTable(list: WebhookInList[]): string {
-  const hasNames = list.some(({ name }) => name !== undefined);
-  const hasCertified = list.some(({ last_certification }) => last_certification !== undefined);
-  const rows = list.map((webhook) => [
-    webhook.id,
-    stateCell(webhook),
-    ...(hasNames ? [webhook.name ?? withoutScheme(webhook.url)] : []),
-    webhook.url,
-    ...(hasCertified ? [certificationCell(webhook)] : []),
-    webhook.events.join(" "),
-    relativeTime(webhook.created_at),
+const webhookTable = (list: WebhookInList[]): string =>
+  tableOf(list, [
+    ["id", ({ id }) => id],
+    ["state", (webhook) => stateCell(webhook)],
+    ["webhook", ({ name, url }) => name ?? withoutScheme(url), list.some(({ name }) => name !== undefined)],
+    ["url", ({ url }) => url],
+    ["certified", (webhook) => certificationCell(webhook), list.some((webhook) => webhook.last_certification)],
+    ["events", ({ events }) => events.join(" ")],
+    ["created", ({ created_at }) => relativeTime(created_at)],
   ]);
-  // The most important first, because a narrow terminal does not show the last ones.
-  const columns = ["id", "state", ...(hasNames ? ["webhook"] : []), "url", ...(hasCertified ? ["certified"] : [])];
-  return table([...columns, "events", "created"], rows);
-}
 
 /** Returns the command that creates another secret. */
 export const rotationOf = ({ projectId, webhookId }: WebhookRef): string =>

@@ -3,7 +3,7 @@ import { workflowPermissions } from "../../../client/src/values.ts";
 import { conditionsOf } from "../../../client/src/workflow-conditions.ts";
 import { permissionsOption } from "../terminal/names-option.ts";
 import { confirm, jsonText, note, print, printList, yesOption } from "../terminal/terminal.ts";
-import { relativeTime, table } from "../views/table.ts";
+import { relativeTime, tableOf } from "../views/table.ts";
 import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import type { ProjectCall, SvcCommand } from "./svc-command.ts";
@@ -68,17 +68,16 @@ export function addWorkflows(program: SvcCommand): void {
     .description("Lists the workflows that a project trusts, oldest first.")
     .inProject(async ({ api, projectId, json }) => {
       const empty = "The project trusts no workflows. Add one: svc workflows trust <repository-id> --permission …";
-      printList(await api.listTrustedWorkflows(projectId), json, empty, (list) => {
-        const rows = list.map((workflow) => [
-          workflow.id,
-          workflow.name ?? "",
-          `${workflow.issuer} ${workflow.repository_id}`,
-          conditionsOf(workflow),
-          workflow.permissions.join(" "),
-          relativeTime(workflow.created_at),
-        ]);
-        return table(["id", "name", "repository", "only", "permissions", "created"], rows);
-      });
+      printList(await api.listTrustedWorkflows(projectId), json, empty, (list) =>
+        tableOf(list, [
+          ["id", ({ id }) => id],
+          ["name", ({ name }) => name ?? ""],
+          ["repository", ({ issuer, repository_id }) => `${issuer} ${repository_id}`],
+          ["only", conditionsOf],
+          ["permissions", ({ permissions }) => permissions.join(" ")],
+          ["created", ({ created_at }) => relativeTime(created_at)],
+        ]),
+      );
     });
 
   workflows

@@ -42,6 +42,19 @@ export function table(titles: string[], cells: (string | Cell)[][], width = term
   return rows.map((row) => line(row.slice(0, widths.length), widths)).join("\n");
 }
 
+/** A column: its title, the cell of an item, and whether the column is shown; default: it is. */
+type Column<Item> = [title: string, cell: (item: Item) => string | Cell, isShown?: boolean];
+
+/** Formats items as a table. Put the most important columns first: a narrow terminal does not show the last ones. */
+export function tableOf<Item>(items: Item[], columns: Column<Item>[]): string {
+  const shown = columns.filter(([, , isShown = true]) => isShown);
+  const titles = shown.map(([title]) => title);
+  return table(
+    titles,
+    items.map((item) => shown.map(([, cell]) => cell(item))),
+  );
+}
+
 /** @returns undefined when stdout is not a terminal, or does not know its width */
 const terminalWidth = (): number | undefined => process.stdout.columns || undefined;
 
@@ -105,10 +118,12 @@ export function facts(rows: [name: string, value: string | Cell | undefined][]):
 
 /** Formats projects or service accounts, with the role in each. */
 export const roleTable = (list: { id: string; name: string; role: string; created_at: string }[]): string =>
-  table(
-    ["id", "name", "role", "created"],
-    list.map(({ id, name, role, created_at }) => [id, name, role, relativeTime(created_at)]),
-  );
+  tableOf(list, [
+    ["id", ({ id }) => id],
+    ["name", ({ name }) => name],
+    ["role", ({ role }) => role],
+    ["created", ({ created_at }) => relativeTime(created_at)],
+  ]);
 
 const units: [name: string, seconds: number][] = [
   ["d", 86_400],

@@ -16,7 +16,8 @@ export const summaryOf = ({ attempts, succeeded }: Pick<WebhookStats, "attempts"
   attempts === 0 ? "no attempts" : `${counted(attempts, "attempt")}, ${attempts - succeeded} failed`;
 
 /** Attempts of the last hours in a line of a list: successes go up, failures go down. */
-export function Sparkline({ stats }: { stats: WebhookStats }) {
+export function Sparkline({ stats }: { stats: WebhookStats | undefined }) {
+  if (stats === undefined) return null;
   const text = summaryOf(stats);
   if (stats.attempts === 0) return <span class="fine">{text}</span>;
   return (

@@ -1,7 +1,6 @@
 import type { Webhook, WebhookInList, WebhookStats } from "../../../client/src/client.ts";
 import { approximate } from "../data/time.ts";
 import { healthStates } from "../data/vocabulary.ts";
-import { Sparkline } from "./bars.tsx";
 import { Badge, Time, WebhookBadge } from "./components.tsx";
 import { useLoaded } from "./use-loaded.ts";
 
@@ -79,11 +78,7 @@ export function useListStats(projectId: string, webhooks: WebhookInList[] | unde
       await Promise.all(Array.from({ length: MAX_PARALLEL }, work));
       return found;
     },
-    () => LIST_STATS_INTERVAL_MS,
+    LIST_STATS_INTERVAL_MS,
   );
   return data ?? new Map();
-}
-
-export function ListSparkline({ stats }: { stats: WebhookStats | undefined }) {
-  return stats ? <Sparkline stats={stats} /> : null;
 }

@@ -8,7 +8,7 @@ const LIST_INTERVAL_MS = 15_000;
 
 /** Loads the items of a list at an interval. With the dialog that is open over them. */
 export function useList<Item>(key: string, load: (client: Client) => Promise<Item[]>) {
-  const list = useLoaded(key, load, () => LIST_INTERVAL_MS);
+  const list = useLoaded(key, load, LIST_INTERVAL_MS);
   return { ...list, ...useDialog(list.reload) };
 }
 

@@ -20,12 +20,13 @@ const MAX_BACKOFF_MS = 30_000;
  * Loads data, and reloads it at an interval while the page is visible. Signs out on a 401.
  * @param key identifies the data: a new key starts a new load
  * @param load receives a client whose requests end with the component
- * @param intervalMs absent = load once; returns undefined if this data does not change. Failures are retried with a backoff
+ * @param intervalMs absent = load once; a function returns undefined if this data does not change. Failures are retried with
+ * a backoff
  */
 export function useLoaded<Data>(
   key: string,
   load: (client: Client) => Promise<Data>,
-  intervalMs?: (data: Data) => number | undefined,
+  intervalMs?: number | ((data: Data) => number | undefined),
 ): Loaded<Data> {
   const { connect, signOut } = useSignedIn();
   const [state, setState] = useState<{ key: string; data?: Data; error?: Error }>({ key });
@@ -46,7 +47,8 @@ export function useLoaded<Data>(
         const data = await latest.current.load(client);
         failures = 0;
         endOutage(unmounted);
-        nextMs = latest.current.intervalMs?.(data);
+        const interval = latest.current.intervalMs;
+        nextMs = typeof interval === "function" ? interval(data) : interval;
         setState({ key, data });
       } catch (error) {
         if (unmounted.signal.aborted) return;

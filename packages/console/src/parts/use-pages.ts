@@ -22,15 +22,12 @@ export function usePages<Item extends { id: string }>(key: string, options: Page
   const live = useRef({ key, count: pageSize });
   if (live.current.key !== key) live.current = { key, count: pageSize };
 
-  const {
-    data: first,
-    error,
-    reload,
-  } = useLoaded(
+  const loading = useLoaded(
     key,
     (client) => load(client, { limit: live.current.count }),
     ({ items }) => intervalMs(items),
   );
+  const { data: first, error, reload } = loading;
   const { items: shown, nextCursor }: PageOf<Item> = first ? mergePages(first, older) : { items: [] };
 
   const loadMore = useAction(async (client) => {

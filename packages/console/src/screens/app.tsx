@@ -147,13 +147,8 @@ function useRoute(): Route {
 const PROJECTS_INTERVAL_MS = 30_000;
 
 function Layout({ session, onSignOut }: { session: Session; onSignOut(): void }) {
-  const projects = useLoaded(
-    "projects",
-    (client) => client.listProjects(),
-    () => PROJECTS_INTERVAL_MS,
-  );
+  const projects = useLoaded("projects", (client) => client.listProjects(), PROJECTS_INTERVAL_MS);
   const route = useRoute();
-  const current = (section: Section) => (sectionOf(route) === section ? "page" : undefined);
   useEffect(updateTitle);
   return (
     <>
@@ -166,15 +161,11 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
           <span>Deployment webhooks</span>
         </a>
         <nav aria-label="Main">
-          <a href="#/projects" aria-current={current("projects")}>
-            Projects
-          </a>
-          <a href="#/keys" aria-current={current("keys")}>
-            API keys
-          </a>
-          <a href="#/audit" aria-current={current("audit")}>
-            Audit
-          </a>
+          {Object.entries(sections).map(([name, title]) => (
+            <a key={name} href={`#/${name}`} aria-current={sectionOf(route) === name ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
         </nav>
         <div class="account">
           <CurrentUser session={session} />
@@ -193,9 +184,9 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
   );
 }
 
-type Section = "projects" | "keys" | "audit";
+const sections = { projects: "Projects", keys: "API keys", audit: "Audit" };
 
-function sectionOf({ name }: Route): Section | undefined {
+function sectionOf({ name }: Route): keyof typeof sections | undefined {
   if (name === "unknown") return undefined;
   return name === "keys" || name === "audit" ? name : "projects";
 }

@@ -36,15 +36,12 @@ interface DeliveryDetailProps {
 /** One delivery with its attempts and its payload. */
 export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
   const { announce } = useSignedIn();
-  const {
-    data: delivery,
-    error,
-    reload,
-  } = useLoaded(
+  const loaded = useLoaded(
     deliveryId,
     (client) => client.getDelivery(webhookRef, deliveryId),
     ({ status }) => (status === "pending" ? PENDING_INTERVAL_MS : DONE_INTERVAL_MS),
   );
+  const { data: delivery, error, reload } = loaded;
   const redeliver = useAction(async (client) => {
     await client.redeliver(webhookRef, deliveryId);
     announce("Redelivery scheduled.");

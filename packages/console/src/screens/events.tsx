@@ -88,7 +88,7 @@ function useFeed(projectId: string, filters: EventFilters) {
       };
       return latest.current;
     },
-    () => FOLLOW_INTERVAL_MS,
+    FOLLOW_INTERVAL_MS,
   );
 
   async function newestOf(client: Client): Promise<Feed> {

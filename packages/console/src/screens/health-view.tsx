@@ -25,7 +25,7 @@ export function HealthView({ webhook, webhookRef, query }: HealthViewProps) {
   const { data: stats, error } = useLoaded(
     `${webhookId} ${window}`,
     (client) => client.getWebhookStats(webhookRef, { window }),
-    () => STATS_INTERVAL_MS,
+    STATS_INTERVAL_MS,
   );
   return (
     <section class="list" aria-label="Health">
@@ -95,30 +95,23 @@ function coverageOf({ complete, deliveries_read, covered_since, window }: Webhoo
 
 function Statistics({ stats }: { stats: WebhookStats }) {
   const { attempts, succeeded, success_rate, response_ms, by_event, by_error } = stats;
+  const figures = {
+    Attempts: attempts.toLocaleString(),
+    Succeeded: success_rate === null ? "none" : percent(success_rate),
+    Failed: (attempts - succeeded).toLocaleString(),
+    "Median response": response_ms === null ? "none" : duration(response_ms.p50),
+    "95 % within": response_ms === null ? "none" : duration(response_ms.p95),
+  };
   return (
     <>
       <p class="fine">{coverageOf(stats)} Attempts of test deliveries are not counted.</p>
       <dl class="figures">
-        <div>
-          <dt>Attempts</dt>
-          <dd>{attempts.toLocaleString()}</dd>
-        </div>
-        <div>
-          <dt>Succeeded</dt>
-          <dd>{success_rate === null ? "none" : percent(success_rate)}</dd>
-        </div>
-        <div>
-          <dt>Failed</dt>
-          <dd>{(attempts - succeeded).toLocaleString()}</dd>
-        </div>
-        <div>
-          <dt>Median response</dt>
-          <dd>{response_ms === null ? "none" : duration(response_ms.p50)}</dd>
-        </div>
-        <div>
-          <dt>95 % within</dt>
-          <dd>{response_ms === null ? "none" : duration(response_ms.p95)}</dd>
-        </div>
+        {Object.entries(figures).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
       </dl>
       <StatsCharts stats={stats} />
       {attempts > 0 && (

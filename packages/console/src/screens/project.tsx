@@ -1,9 +1,10 @@
 import { type ProjectView, type Query, verifyHref, webhookHref } from "../data/route.ts";
 import { revealedSecrets } from "../data/session.ts";
 import { useSignedIn } from "../data/signed-in.ts";
+import { Sparkline } from "../parts/bars.tsx";
 import { Badge, EmptyState, ErrorMessage, Events, Heading, Skeleton, Table, Time } from "../parts/components.tsx";
 import { SecretDialog, useDialog } from "../parts/dialog.tsx";
-import { CertificationBadge, HealthBadge, ListSparkline, useListStats } from "../parts/health.tsx";
+import { CertificationBadge, HealthBadge, useListStats } from "../parts/health.tsx";
 import { lazy } from "../parts/lazy.tsx";
 import { SendEvent } from "../parts/send-event.tsx";
 import { ProjectTabs } from "../parts/tabs.tsx";
@@ -28,15 +29,8 @@ interface ProjectScreenProps {
 export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
   const { canSendEvents } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
-  const {
-    data: webhooks,
-    error,
-    reload,
-  } = useLoaded(
-    projectId,
-    (client) => client.listWebhooks(projectId),
-    () => WEBHOOKS_INTERVAL_MS,
-  );
+  const loaded = useLoaded(projectId, (client) => client.listWebhooks(projectId), WEBHOOKS_INTERVAL_MS);
+  const { data: webhooks, error, reload } = loaded;
   const { dialog, show, close } = useDialog(reload);
   const openForm = () =>
     show(
@@ -126,7 +120,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
                 </span>
               </td>
               <td>
-                <ListSparkline stats={stats.get(webhook.id)} />
+                <Sparkline stats={stats.get(webhook.id)} />
               </td>
               <td data-label="last success">
                 {webhook.health.last_success_at === null ? (

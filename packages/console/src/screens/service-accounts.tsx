@@ -161,13 +161,10 @@ interface AccountKeysDialogProps {
 }
 
 function AccountKeysDialog({ account, mayCreate, onNewKey, onClose }: AccountKeysDialogProps) {
-  const {
-    data: keys,
-    error,
-    reload,
-  } = useLoaded(`keys of ${account.id}`, (client) =>
+  const loaded = useLoaded(`keys of ${account.id}`, (client) =>
     client.listServiceAccountApiKeys(refOf(account), { include: "last_use" }),
   );
+  const { data: keys, error, reload } = loaded;
   return (
     <Dialog title={`Keys of “${account.name}”`} onClose={onClose}>
       <ErrorMessage error={error} />

@@ -81,6 +81,18 @@ const emptyForm = {
 };
 type FormField = keyof typeof emptyForm;
 
+const moreFields: { path: FormField; label: string; hint: string; maxLength?: number }[] = [
+  { path: "environment", label: "Environment", hint: "Only jobs with this environment." },
+  {
+    path: "job_workflow_ref",
+    label: "Workflow file",
+    hint: "With its ref: acme/shop/.github/workflows/deploy.yml@refs/heads/main",
+  },
+  { path: "event_name", label: "Event", hint: "What started the workflow, such as push. Empty = anything." },
+  { path: "repository_owner_id", label: "Owner id", hint: "Only while it has this owner." },
+  { path: "name", label: "Name", hint: "What the workflow does.", maxLength: 100 },
+];
+
 function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { projectId: string }) {
   const [fields, setFields] = useState(emptyForm);
   const [permissions, setPermissions] = useState<WorkflowPermission[]>(["webhooks:read", "deliveries:read"]);
@@ -128,21 +140,9 @@ function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { proje
       <details open={create.error !== undefined}>
         <summary>More conditions, and a name</summary>
         <div class="more-fields">
-          <Field label="Environment" hint="Only jobs with this environment." isOptional {...inputOf("environment")} />
-          <Field
-            label="Workflow file"
-            hint="With its ref: acme/shop/.github/workflows/deploy.yml@refs/heads/main"
-            isOptional
-            {...inputOf("job_workflow_ref")}
-          />
-          <Field
-            label="Event"
-            hint="What started the workflow, such as push. Empty = anything."
-            isOptional
-            {...inputOf("event_name")}
-          />
-          <Field label="Owner id" hint="Only while it has this owner." isOptional {...inputOf("repository_owner_id")} />
-          <Field label="Name" hint="What the workflow does." isOptional maxLength={100} {...inputOf("name")} />
+          {moreFields.map(({ path, ...texts }) => (
+            <Field key={path} {...texts} isOptional {...inputOf(path)} />
+          ))}
         </div>
       </details>
     </FormDialog>

@@ -59,15 +59,8 @@ interface WebhookScreenProps {
 export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }: WebhookScreenProps) {
   const { project, isAdmin, isKnown } = useProject(projectId);
   const webhookRef = { projectId, webhookId };
-  const {
-    data: webhook,
-    error,
-    reload,
-  } = useLoaded(
-    webhookId,
-    (client) => client.getWebhook(webhookRef),
-    () => WEBHOOK_INTERVAL_MS,
-  );
+  const loaded = useLoaded(webhookId, (client) => client.getWebhook(webhookRef), WEBHOOK_INTERVAL_MS);
+  const { data: webhook, error, reload } = loaded;
   const dialogs = useDialog(reload);
 
   return (
