@@ -718,7 +718,9 @@ describe("diagnose", () => {
     const retried = { ...failing, id: "d-2", status: "pending", payload: {} };
     const stub = {
       getWebhook: async () => base,
-      listDeliveries: async () => ({ items: [succeeded, pending, retried, failing] }),
+      eachDelivery: async function* () {
+        yield* [succeeded, pending, retried, failing];
+      },
       getDelivery: async (_: object, id: string) => ({ ...retried, id }),
     } as unknown as ApiClient;
     const tool = allTools.find(({ name }) => name === "why_is_this_webhook_failing");
