@@ -1,4 +1,5 @@
 import { UsageError } from "../command/command.ts";
+import { readStageName } from "../smoke/options.ts";
 import { type DrillName, drills, isDrillName } from "./drills.ts";
 
 export interface DrillOptions {
@@ -41,10 +42,8 @@ export function readDrillOptions(
     throw new UsageError(`No drill named ${name}: run without a name for the list.`);
   }
   const isConfirmed = yes !== undefined;
-  if (stage === undefined) throw new UsageError("--stage is missing: pass the name of the stage, such as dev.");
-  if (!/^[a-z][a-z0-9-]*$/.test(stage)) throw new UsageError("--stage must be the name of a stage, such as dev.");
   if (stage === "prod" && !isConfirmed) throw new UsageError(REFUSAL);
-  return { names: name === "all" ? everyName : [name], stage, isConfirmed };
+  return { names: name === "all" ? everyName : [name], stage: readStageName(stage), isConfirmed };
 }
 
 export const REFUSAL = "A drill wakes the on-call engineer of this stage: pass --yes to confirm.";

@@ -79,22 +79,16 @@ export class AwsAccount {
   readonly values = new Map<string, number[]>();
   /** The metrics that ListMetrics returns: at first all that an alarm reads. */
   listed: Json[];
-  /** Names of functions -> versions, and the alias. */
-  readonly versions = new Map<string, { versions: number[]; live: number; weights: Record<string, number> }>();
   readonly mappings = new Map<string, Mapping>();
   /** Number of calls that find an event source mapping in transition after an update. */
   transitionCalls = 2;
   readonly concurrency = new Map<string, number>();
-  methodSettings: Json = { "*/*": { throttlingRateLimit: 50, throttlingBurstLimit: 100 } };
-  quotaUsage: Json = { MetricNamespace: "AWS/Lambda", MetricName: "ConcurrentExecutions", MetricDimensions: {} };
   isSweepEnabled = true;
   /** Length of a period: written values count for as long after the latest one. */
   periodMs = Number.POSITIVE_INFINITY;
   writtenAtMs = 0;
   /** False: the topic does not let CloudWatch publish. */
   isTopicOpen = true;
-  /** Returns the status of a log query, or throws. */
-  queryStatus: (query: string, group: string) => string = () => "Complete";
   /** Texts in expressions that GetMetricData rejects, or evaluates without a value. */
   readonly invalidExpressions = new Set<string>();
   readonly notedExpressions = new Set<string>();
@@ -123,9 +117,6 @@ export class AwsAccount {
       const name = this.resolve(Properties.FunctionName).replace(/^arn:.*:function:/, "");
       const FunctionArn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}`;
       this.mappings.set(this.#physical.get(id) as string, { FunctionArn, State: "Enabled", callsLeft: 0 });
-    }
-    for (const { Properties } of stack.all("AWS::Lambda::Alias")) {
-      this.versions.set(this.resolve(Properties.FunctionName), { versions: [1, 9, 10], live: 10, weights: {} });
     }
     for (const { Properties } of stack.all("AWS::SQS::Queue")) this.queues.set(Properties.QueueName, []);
     this.listed = structuredClone([...this.alarms.values()].flatMap(({ properties }) => metricsIn(properties)));
@@ -368,7 +359,7 @@ function actionOf(
     const input = Object.fromEntries(new URLSearchParams(body));
     return [String(input.Action), input];
   }
-  const target = /^(?:GraniteServiceVersion20100801|Logs_20140328|ServiceQuotasV20190624|AWSEvents|AmazonSQS)\.(\w+)$/;
+  const target = /^(?:GraniteServiceVersion20100801|AWSEvents|AmazonSQS)\.(\w+)$/;
   const action = target.exec(String(headers["x-amz-target"] ?? ""))?.[1];
   if (action !== undefined) return [action, JSON.parse(body)];
   for (const [name, [verb, pattern]] of Object.entries(routes)) {
@@ -379,10 +370,6 @@ function actionOf(
 }
 
 const routes: Record<string, [string, RegExp]> = {
-  GetStage: ["GET", /^\/restapis\/(?<api>\w+)\/stages\/(?<stage>\w+)$/],
-  UpdateStage: ["PATCH", /^\/restapis\/(?<api>\w+)\/stages\/(?<stage>\w+)$/],
-  GetAlias: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/aliases\/(?<alias>\w+)$/],
-  ListVersionsByFunction: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/versions(\?Marker=(?<marker>\w+))?$/],
   GetEventSourceMapping: ["GET", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   UpdateEventSourceMapping: ["PUT", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   Invoke: ["POST", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/invocations$/],
@@ -461,42 +448,6 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
         return { Id, Label: Id, Timestamps: Values.map(() => 1), Values, StatusCode: "Complete" };
       }),
       Messages: uses(account.notedExpressions) === undefined ? [] : [noted],
-    };
-  },
-  GetServiceQuota: ({ quotaUsage }, { QuotaCode }) => ({
-    Quota: { ServiceCode: "lambda", QuotaCode, Value: 1_000, ...(quotaUsage && { UsageMetric: quotaUsage }) },
-  }),
-  StartQuery(account, { logGroupName, queryString }) {
-    account.queryStatus(queryString, logGroupName);
-    return { queryId: Buffer.from(JSON.stringify([queryString, logGroupName])).toString("base64url") };
-  },
-  GetQueryResults(account, { queryId }) {
-    const [query, group] = JSON.parse(Buffer.from(queryId, "base64url").toString());
-    return { status: account.queryStatus(query, group), results: [] };
-  },
-  GetStage: ({ methodSettings }) => ({ stageName: "dev", methodSettings }),
-  UpdateStage(account, { patchOperations }) {
-    for (const { op, path, value } of patchOperations) {
-      const [, key = "", name] = /^\/(.+\/[A-Z]+)(?:\/throttling\/(\w+))?$/.exec(path) ?? [];
-      if (op === "remove") delete account.methodSettings[key];
-      else {
-        const field = name === "rateLimit" ? "throttlingRateLimit" : "throttlingBurstLimit";
-        account.methodSettings[key] = { ...account.methodSettings[key], [field]: Number(value) };
-      }
-    }
-    return { stageName: "dev", methodSettings: account.methodSettings };
-  },
-  GetAlias({ versions }, { name }) {
-    const { live = 0, weights = {} } = versions.get(name) ?? {};
-    return { Name: "live", FunctionVersion: String(live), RoutingConfig: { AdditionalVersionWeights: weights } };
-  },
-  ListVersionsByFunction({ versions }, { name, marker }) {
-    // One version per page, and not in their order.
-    const all = ["$LATEST", ...(versions.get(name)?.versions ?? []).toReversed()];
-    const index = Number(marker ?? 0);
-    return {
-      Versions: [{ Version: String(all[index]) }],
-      ...(index + 1 < all.length && { NextMarker: String(index + 1) }),
     };
   },
   GetEventSourceMapping(account, { uuid }) {

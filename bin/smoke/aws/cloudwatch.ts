@@ -11,7 +11,7 @@ import { namesOf, type StageStack } from "./stack.ts";
 
 /* Alarms and metrics of a stage. */
 
-export type { MetricDataQuery, MetricId };
+export type { MetricId };
 
 const toAlarm = ({ AlarmName = "", StateValue, Metrics = [], ...metric }: MetricAlarm) => ({
   AlarmName,
@@ -20,12 +20,6 @@ const toAlarm = ({ AlarmName = "", StateValue, Metrics = [], ...metric }: Metric
   ...metric,
 });
 export type Alarm = ReturnType<typeof toAlarm>;
-
-/** What an operator's programs know of the account. */
-export interface StageAccount {
-  stack: StageStack;
-  alarms: Alarm[];
-}
 
 /** Maximum number of names in one call of DescribeAlarms. */
 const ALARMS_PER_CALL = 100;
@@ -67,12 +61,10 @@ export async function listMetrics(Namespace: string, MetricName: string): Promis
   return found;
 }
 
-/** What CloudWatch returns for one query: the values of its periods, newest first. */
+/** What CloudWatch says about one query. */
 export interface QueryResult {
-  id: string | undefined;
   status: string | undefined;
-  values: number[];
-  /** Messages of CloudWatch about this query, such as an expression that it cannot evaluate. */
+  /** Such as one about an expression that it cannot evaluate. */
   messages: string[];
 }
 
@@ -80,10 +72,8 @@ export interface QueryResult {
 export async function getMetricData(queries: MetricDataQuery[], from: Date, to: Date): Promise<QueryResult[]> {
   const command = new GetMetricDataCommand({ MetricDataQueries: queries, StartTime: from, EndTime: to });
   const { MetricDataResults = [], Messages: general = [] } = await cloudWatch.send(command);
-  return MetricDataResults.map(({ Id, StatusCode, Values = [], Messages = [] }) => ({
-    id: Id,
+  return MetricDataResults.map(({ StatusCode, Messages = [] }) => ({
     status: StatusCode,
-    values: Values,
     messages: [...general, ...Messages].map(({ Code, Value }) => `${Code}: ${Value}`),
   }));
 }
