@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
 import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
@@ -164,25 +164,11 @@ function readEndpoint(name: string, text: string | undefined): string | undefine
 /** Creates the data directory unless it exists. */
 function usableDir(path: string): string {
   try {
-    createFolder(path);
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     accessSync(path, constants.W_OK | constants.X_OK);
     return path;
   } catch (error) {
     throw unusableDataDir(path, error);
-  }
-}
-
-/** With its parents. (Node's own `recursive` never returns where the file system creates no folders, as in /proc.) */
-function createFolder(path: string): void {
-  if (existsSync(path) && statSync(path).isDirectory()) return;
-  const parent = dirname(path);
-  if (!existsSync(parent)) createFolder(parent);
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have created it a moment ago.
-    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST" && statSync(path).isDirectory();
-    if (!isThere) throw error;
   }
 }
 
@@ -204,24 +190,11 @@ function protect(path: string): void {
   if (isFolder) for (const name of readdirSync(path)) protect(join(path, name));
 }
 
-const reasonsByErrorCode: Record<string, string> = {
-  EEXIST: "a file with that name is in the way",
-  ENOTDIR: "a part of the path is a file, not a folder",
-  EACCES: "you have no permission to write there",
-  EPERM: "you have no permission to write there",
-  EROFS: "the file system is read-only",
-  ENOENT: "folders cannot be created there",
-  ENOSPC: "the disk is full",
-};
-
 /** @param error what the file system reported */
-export function unusableDataDir(path: string, error: unknown): SettingError {
-  const { code = "", message } = error as NodeJS.ErrnoException;
-  const reason = reasonsByErrorCode[code] ?? message;
-  return new SettingError(
-    `The data directory ${path} cannot be used: ${reason} (${code}). Set DATA_DIR to a folder that you can write to.`,
+export const unusableDataDir = (path: string, error: unknown): SettingError =>
+  new SettingError(
+    `The data directory ${path} cannot be used: ${(error as Error).message}. Set DATA_DIR to a folder that you can write to.`,
   );
-}
 
 /** Returns the secret that signs local JWTs. Created once and kept, so that tokens stay valid across restarts. */
 function storedSecret(dataDir: string): string {

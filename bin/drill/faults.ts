@@ -2,7 +2,6 @@ import { DisableRuleCommand, EnableRuleCommand } from "@aws-sdk/client-eventbrid
 import {
   DeleteFunctionConcurrencyCommand,
   GetEventSourceMappingCommand,
-  GetFunctionConcurrencyCommand,
   InvokeCommand,
   PutFunctionConcurrencyCommand,
   UpdateEventSourceMappingCommand,
@@ -37,8 +36,6 @@ export interface Fault {
 }
 
 export type CreateFault = (site: DrillSite) => Fault;
-
-const nothing = async (): Promise<void> => {};
 
 /** Finds a resource of the stack. @throws Error when the stack has none */
 function resource({ stack }: DrillSite, type: string, prefix: string): string {
@@ -178,31 +175,24 @@ export const pausedSweep: CreateFault = (site) => {
   };
 };
 
-/** Calls a function with an empty input, at which it fails. */
-async function invoke(FunctionName: string): Promise<void> {
-  await invoker.send(new InvokeCommand({ FunctionName, Payload: "{}" }));
-}
-
 /** Calls a function several times a minute with an input at which it crashes. It reads and writes nothing before. */
 export const crashingCalls =
   (logicalId: string, perMinute: number): CreateFault =>
   (site) => {
-    const name = resource(site, "AWS::Lambda::Function", logicalId);
+    const FunctionName = resource(site, "AWS::Lambda::Function", logicalId);
     const crash = async () => {
-      for (let each = 0; each < perMinute; each += 1) await invoke(name);
+      const command = new InvokeCommand({ FunctionName, Payload: "{}" });
+      for (let each = 0; each < perMinute; each += 1) await invoker.send(command);
     };
-    return { start: crash, repeat: crash, end: nothing };
+    return { start: crash, repeat: crash, end: async () => {} };
   };
 
 /**
  * Gives the endpoint that revokes leaked credentials no concurrency, and sends it requests, which need no credential: they get
- * a 5xx response. Restores what was reserved before.
+ * a 5xx response. No stage reserves concurrency for it.
  */
 export const failingRequests: CreateFault = (site) => {
   const FunctionName = resource(site, "AWS::Lambda::Function", "EndpointsRevokeCredentialsFunction");
-  const reserve = (ReservedConcurrentExecutions: number) =>
-    lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions }));
-  let restore: () => Promise<unknown> = nothing;
   const call = async () => {
     for (let each = 0; each < 12; each += 1) {
       const request = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
@@ -212,14 +202,10 @@ export const failingRequests: CreateFault = (site) => {
   };
   return {
     async start() {
-      const command = new GetFunctionConcurrencyCommand({ FunctionName });
-      const { ReservedConcurrentExecutions: before } = await lambda.send(command);
-      restore = () =>
-        before === undefined ? lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName })) : reserve(before);
-      await reserve(0);
+      await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
       await call();
     },
     repeat: call,
-    end: async () => void (await restore()),
+    end: async () => void (await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }))),
   };
 };

@@ -41,12 +41,8 @@ export function readDrillOptions(
   if (name !== "all" && !isDrillName(name)) {
     throw new UsageError(`No drill named ${name}: run without a name for the list.`);
   }
-  const isConfirmed = yes !== undefined;
-  if (stage === "prod" && !isConfirmed) throw new UsageError(REFUSAL);
-  return { names: name === "all" ? everyName : [name], stage: readStageName(stage), isConfirmed };
+  return { names: name === "all" ? everyName : [name], stage: readStageName(stage), isConfirmed: yes !== undefined };
 }
-
-export const REFUSAL = "A drill wakes the on-call engineer of this stage: pass --yes to confirm.";
 
 /** Returns the drills with what they do and cost. */
 function drillLines(): string[] {

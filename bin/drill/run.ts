@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type AlarmHistoryItem, DescribeAlarmHistoryCommand } from "@aws-sdk/client-cloudwatch";
 import { UsageError } from "../command/command.ts";
 import { cloudWatch } from "../smoke/aws/clients.ts";
-import { type Alarm, describeAlarms, readAlarms } from "../smoke/aws/cloudwatch.ts";
+import { type Alarm, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
 import { type Drill, type DrillName, drills } from "./drills.ts";
 import type { DrillSite, Fault } from "./faults.ts";
-import { type DrillOptions, REFUSAL } from "./options.ts";
+import type { DrillOptions } from "./options.ts";
 
 export interface DrillLimits {
   /** Length of a minute in milliseconds; tests shorten it. */
@@ -47,8 +47,11 @@ export async function runDrills(
   interrupt: AbortSignal,
   limits: DrillLimits = defaultLimits,
 ): Promise<boolean> {
+  const startedAt = new Date();
   const stack = await readStack(stage);
-  if (stack.isProtected && !isConfirmed) throw new UsageError(REFUSAL);
+  if (stack.isProtected && !isConfirmed) {
+    throw new UsageError("A drill wakes the on-call engineer of this stage: pass --yes to confirm.");
+  }
   const alarms = await readAlarms(stack);
   const plan = names.flatMap((name) => planOf(name, stack, alarms));
   const count = { rang: 0, SILENT: 0, skip: 0, left: 0 };
@@ -58,7 +61,7 @@ export async function runDrills(
       ? tooCostly(each.drill)
       : interrupt.aborted
         ? notBegun
-        : await ringAlarm(each, stack, interrupt, limits);
+        : await ringAlarm(each, { stack, startedAt, interrupt, ...limits });
     count[outcome.verdict] += 1;
     if (outcome.left !== undefined) count.left += 1;
     print(`  ${outcome.verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${outcome.note}`);
@@ -66,17 +69,15 @@ export async function runDrills(
   };
 
   // Drills that stop a part of the service would disturb the others, and each other.
-  const [alone, together] = [true, false].map((is) => plan.filter(({ drill }) => (drill.disturbs ?? false) === is)) as [
-    Ringing[],
-    Ringing[],
-  ];
-  await Promise.all(together.map(ring));
-  for (const each of alone) await ring(each);
+  await Promise.all(plan.filter(({ drill }) => !drill.disturbs).map(ring));
+  for (const each of plan.filter(({ drill }) => drill.disturbs)) await ring(each);
 
   const parts = [`${count.rang} rang`, `${count.SILENT} silent`, `${count.skip} skipped`];
   print(`${count.SILENT + count.left > 0 ? "Drill failed" : "Drill finished"}: ${parts.join(", ")}.`);
   return count.SILENT + count.left === 0;
 }
+
+const silent = (note: string): Outcome => ({ verdict: "SILENT", note });
 
 const notBegun: Outcome = { verdict: "skip", note: "interrupted" };
 
@@ -93,32 +94,33 @@ function planOf(name: DrillName, stack: StageStack, alarms: Alarm[]): Ringing[] 
   return found.map((alarm) => ({ drill: drills[name], alarm }));
 }
 
-async function ringAlarm(
-  { drill, alarm }: Ringing,
-  stack: StageStack,
-  interrupt: AbortSignal,
-  { minuteMs, pollMs }: DrillLimits,
-): Promise<Outcome> {
-  const isOnBefore = { verdict: "skip", note: "is in ALARM already: find out why first" } as const;
-  if (alarm.StateValue === "ALARM") return isOnBefore;
+interface Run extends DrillLimits {
+  stack: StageStack;
+  startedAt: Date;
+  interrupt: AbortSignal;
+}
+
+async function ringAlarm({ drill, alarm }: Ringing, run: Run): Promise<Outcome> {
+  if (alarm.StateValue === "ALARM") return { verdict: "skip", note: "is in ALARM already: find out why first" };
+  const { stack, interrupt, minuteMs } = run;
   const site: DrillSite = {
     stack,
     mark: `drill-${crypto.randomUUID()}`,
     wait: async (ms) => void (await sleep(ms, undefined, { signal: interrupt })),
     minuteMs,
   };
-  const waitMs = minuteMs * drill.waitMinutes;
   let fault: Fault | undefined;
   let outcome: Outcome;
   try {
-    // Another drill of this run may have rung it.
-    if (!(await hasEnded(alarm, site, pollMs))) return isOnBefore;
-    const startedAt = new Date();
+    // The fault of another drill of this run may have rung it.
+    const before = (await historyOf(alarm, run.startedAt)).some(isAction);
+    if (before) return { verdict: "rang", note: "by another drill, and notified its topic" };
     fault = drill.fault(site);
+    const startedAt = new Date();
     await fault.start();
-    outcome = await waitForRinging(alarm, fault, { site, startedAt, waitMs, pollMs });
+    outcome = await waitForRinging(alarm, fault, { ...run, site, startedAt, waitMs: minuteMs * drill.waitMinutes });
   } catch (error) {
-    outcome = interrupt.aborted ? notBegun : { verdict: "SILENT", note: (error as Error).message };
+    outcome = interrupt.aborted ? notBegun : silent((error as Error).message);
   }
   try {
     await fault?.end();
@@ -126,19 +128,6 @@ async function ringAlarm(
     outcome.left = (error as Error).message;
   }
   return outcome;
-}
-
-/** Max wait for the end of an alarm that another drill has rung. */
-const END_MINUTES = 15;
-
-async function hasEnded({ AlarmName }: Alarm, site: DrillSite, pollMs: number): Promise<boolean> {
-  const giveUpAt = Date.now() + END_MINUTES * site.minuteMs;
-  for (;;) {
-    const [alarm] = await describeAlarms([AlarmName]);
-    if (alarm?.StateValue !== "ALARM") return true;
-    if (Date.now() > giveUpAt) return false;
-    await site.wait(pollMs);
-  }
 }
 
 interface Waiting {
@@ -155,23 +144,19 @@ async function waitForRinging(
   { site, startedAt, waitMs, pollMs }: Waiting,
 ): Promise<Outcome> {
   const sinceMs = () => Date.now() - startedAt.getTime();
-  const seconds = () => `${Math.round(sinceMs() / 1000)} s`;
+  const after = () => `${Math.round(sinceMs() / 1000)} s`;
   let rangAtMs: number | undefined;
   let repeatedAtMs = 0;
   for (;;) {
     const history = await historyOf(alarm, startedAt);
     if (rangAtMs === undefined && history.some(isRinging)) rangAtMs = sinceMs();
-    if (rangAtMs !== undefined) {
-      const failure = history.find(isFailedAction);
-      if (failure) return { verdict: "SILENT", note: `rang after ${seconds()}, but ${failure.HistorySummary}` };
-      const action = history.find(isAction);
-      if (action) return { verdict: "rang", note: `after ${seconds()}, and notified its topic` };
-      if (sinceMs() - rangAtMs > NOTIFICATION_MINUTES * site.minuteMs) {
-        return { verdict: "SILENT", note: `rang after ${seconds()}, but notified no topic` };
-      }
-    } else if (sinceMs() > waitMs) {
-      return { verdict: "SILENT", note: `did not ring within ${seconds()}` };
+    const failure = history.find(isFailedAction);
+    if (failure) return silent(`rang after ${after()}, but ${failure.HistorySummary}`);
+    if (history.some(isAction)) return { verdict: "rang", note: `after ${after()}, and notified its topic` };
+    if (rangAtMs !== undefined && sinceMs() - rangAtMs > NOTIFICATION_MINUTES * site.minuteMs) {
+      return silent(`rang after ${after()}, but notified no topic`);
     }
+    if (rangAtMs === undefined && sinceMs() > waitMs) return silent(`did not ring within ${after()}`);
     if (rangAtMs === undefined && sinceMs() - repeatedAtMs >= site.minuteMs) {
       repeatedAtMs = sinceMs();
       await fault.repeat?.();

@@ -31,7 +31,6 @@ export interface CheckContext {
   options: SmokeOptions;
   /** Acts with a credential: the JWT of the user, or an API key. */
   clientOf(credential: string): Client;
-  ask: Ask;
   /** Marks what this run creates: the name of a key, the fragment of a webhook's URL. */
   mark: string;
   limits: Limits;
@@ -43,22 +42,6 @@ export interface CheckContext {
   /** With `--listen`: receives the deliveries. */
   receiver?: Awaited<ReturnType<typeof startReceiver>>;
 }
-
-export interface StageResponse {
-  /** `GET /v1/projects` */
-  request: string;
-  status: number;
-  headers: Headers;
-  text: string;
-}
-
-export interface Call {
-  token?: string;
-  body?: string;
-}
-
-/** Sends one request, without retries and redirects. @throws NetworkError */
-export type Ask = (method: string, path: string, call?: Call) => Promise<StageResponse>;
 
 /** In milliseconds. */
 export interface Limits {

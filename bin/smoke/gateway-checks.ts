@@ -1,39 +1,49 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { type ErrorCode, statusByCode } from "../../functions/foundation/platform/errors.ts";
 import { ApiError, NetworkError } from "../../packages/client/src/errors.ts";
-import { type Ask, assert, type Call, type CheckGroup, type StageResponse } from "./check.ts";
+import { assert, type CheckContext, type CheckGroup } from "./check.ts";
 
 /*
  * What API Gateway itself responds, or responds because of the authorizer. The local run only emulates it. These requests are
  * not those of a client: most are wrong on purpose.
  */
 
-/** Returns a function that sends requests to a stage. */
-export const askAt =
-  (baseUrl: string, requestMs: number): Ask =>
-  async (method, path, { token, body } = {}) => {
-    try {
-      const response = await fetch(`${baseUrl}${path}`, {
-        method,
-        redirect: "manual",
-        headers: {
-          ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-          ...(body !== undefined && { "Content-Type": "application/json" }),
-        },
-        ...(body !== undefined && { body }),
-        signal: AbortSignal.timeout(requestMs),
-      });
-      const { status, headers } = response;
-      return { request: `${method} ${path}`, status, headers, text: await response.text() };
-    } catch (error) {
-      throw NetworkError.of(error, new URL(baseUrl).origin, requestMs / 1000);
-    }
-  };
+interface Request {
+  /** Default: GET. */
+  method?: string;
+  /** Default: the list of projects. */
+  path?: string;
+  token?: string;
+  body?: string;
+}
+
+/** Sends one request, without retries and redirects. @throws NetworkError */
+async function ask(
+  { options: { baseUrl }, limits: { requestMs } }: CheckContext,
+  { method = "GET", path = "/v1/projects", token, body }: Request = {},
+) {
+  try {
+    const response = await fetch(`${baseUrl}${path}`, {
+      method,
+      redirect: "manual",
+      headers: {
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+      },
+      body: body ?? null,
+      signal: AbortSignal.timeout(requestMs),
+    });
+    const { status, headers } = response;
+    return { request: `${method} ${path}`, status, headers, text: await response.text() };
+  } catch (error) {
+    throw NetworkError.of(error, new URL(baseUrl).origin, requestMs / 1000);
+  }
+}
 
 const MAX_EXCERPT_CHARACTERS = 160;
 
 /** @throws Error unless the response is the error with this code, with the headers of all errors */
-function expectError(response: StageResponse, code: ErrorCode): void {
+function expectError(response: Awaited<ReturnType<typeof ask>>, code: ErrorCode): void {
   const { request, status, headers, text } = response;
   const error = ApiError.of(response);
   if (status !== statusByCode[code] || error?.code !== code) {
@@ -53,20 +63,9 @@ function expectError(response: StageResponse, code: ErrorCode): void {
   }
 }
 
-interface RejectedRequest extends Call {
-  claim: string;
-  /** Default: GET. */
-  method?: string;
-  /** Default: the list of projects. */
-  path?: string;
-  /** With the JWT of the user. */
-  asUser?: true;
-  code: ErrorCode;
-}
-
 const secretPart = randomBytes(32).toString("hex");
 
-const rejectedRequests: RejectedRequest[] = [
+const rejectedRequests = (userToken: string): (Request & { claim: string; code: ErrorCode })[] => [
   { claim: "an unknown route returns 404", path: "/v1/smoke-test/no-such-route", code: "not_found" },
   {
     // API Gateway's default is an error about a missing AWS signature.
@@ -84,7 +83,7 @@ const rejectedRequests: RejectedRequest[] = [
     claim: "a body over 64 KB returns 413",
     method: "POST",
     path: "/v1/api-keys",
-    asUser: true,
+    token: userToken,
     body: JSON.stringify({ name: "x".repeat(64 * 1024) }),
     code: "payload_too_large",
   },
@@ -93,13 +92,12 @@ const rejectedRequests: RejectedRequest[] = [
 export const gateway: CheckGroup = {
   title: "Rejected requests",
   sections: ["The first five minutes", "api-errors", "rejected-credentials"],
-  async run({ ask, options }, check) {
-    const { headers } = await check("the stage responds", () => ask("GET", "/v1/projects"));
-    for (const { claim, method = "GET", path = "/v1/projects", asUser, code, ...call } of rejectedRequests) {
-      const verify = async () =>
-        expectError(await ask(method, path, asUser ? { ...call, token: options.token } : call), code);
+  async run(context, check) {
+    const { options } = context;
+    const { headers } = await check("the stage responds", () => ask(context));
+    for (const { claim, code, ...request } of rejectedRequests(options.token)) {
       // None depends on another: all faults are reported.
-      await check(claim, verify).catch(() => {});
+      await check(claim, async () => expectError(await ask(context, request), code)).catch(() => {});
     }
     if (!options.baseUrl.startsWith("https:")) return;
     await check("responses over TLS require it (Strict-Transport-Security)", async () =>

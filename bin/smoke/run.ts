@@ -4,7 +4,7 @@ import { ApiError } from "../../packages/client/src/errors.ts";
 import { style } from "../demo/demo-page.ts";
 import { startReceiver } from "../demo/demo-receiver.ts";
 import type { CheckContext, CheckGroup, Limits, RunCheck } from "./check.ts";
-import { askAt, gateway } from "./gateway-checks.ts";
+import { gateway } from "./gateway-checks.ts";
 import { journey, removeAll } from "./journey.ts";
 import { monitoring } from "./operator-checks.ts";
 import type { SmokeOptions } from "./options.ts";
@@ -51,7 +51,6 @@ export async function smoke(
     // Not aborted by `stop`: a request in flight is finished, so that no created resource is missed.
     clientOf: (credential) =>
       createClient({ baseUrl, token: credential, timeoutSeconds, maxRetries: 3, maxWaitSeconds: 10 }),
-    ask: askAt(baseUrl, limits.requestMs),
     mark: `smoke-${startedAt.toISOString().replaceAll(/[-:]|\.\d+/g, "")}-${randomBytes(3).toString("hex")}`,
     limits,
     stop,

@@ -373,7 +373,6 @@ const routes: Record<string, [string, RegExp]> = {
   GetEventSourceMapping: ["GET", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   UpdateEventSourceMapping: ["PUT", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   Invoke: ["POST", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/invocations$/],
-  GetFunctionConcurrency: ["GET", /^\/2019-09-30\/functions\/(?<name>[\w-]+)\/concurrency$/],
   PutFunctionConcurrency: ["PUT", /^\/2017-10-31\/functions\/(?<name>[\w-]+)\/concurrency$/],
   DeleteFunctionConcurrency: ["DELETE", /^\/2017-10-31\/functions\/(?<name>[\w-]+)\/concurrency$/],
 };
@@ -463,10 +462,6 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
   Invoke(account, { name }) {
     account.invoke(name);
     return { errorType: "TypeError" };
-  },
-  GetFunctionConcurrency({ concurrency }, { name }) {
-    const reserved = concurrency.get(name);
-    return reserved === undefined ? {} : { ReservedConcurrentExecutions: reserved };
   },
   PutFunctionConcurrency({ concurrency }, { name, ReservedConcurrentExecutions }) {
     concurrency.set(name, ReservedConcurrentExecutions);
