@@ -5,7 +5,7 @@ import { cloudWatch } from "../smoke/aws/clients.ts";
 import { type Alarm, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
 import { type Drill, type DrillName, drills } from "./drills.ts";
-import type { DrillSite, Fault } from "./faults.ts";
+import type { Fault } from "./faults.ts";
 import type { DrillOptions } from "./options.ts";
 
 export interface DrillLimits {
@@ -47,7 +47,6 @@ export async function runDrills(
   interrupt: AbortSignal,
   limits: DrillLimits = defaultLimits,
 ): Promise<boolean> {
-  const startedAt = new Date();
   const stack = await readStack(stage);
   if (stack.isProtected && !isConfirmed) {
     throw new UsageError("A drill wakes the on-call engineer of this stage: pass --yes to confirm.");
@@ -56,21 +55,14 @@ export async function runDrills(
   const plan = names.flatMap((name) => planOf(name, stack, alarms));
   const count = { rang: 0, SILENT: 0, skip: 0, left: 0 };
   const ring = async (each: Ringing): Promise<void> => {
-    const isTooCostly = each.drill.disturbs && stack.isProtected;
-    const outcome = isTooCostly
-      ? tooCostly(each.drill)
-      : interrupt.aborted
-        ? notBegun
-        : await ringAlarm(each, { stack, startedAt, interrupt, ...limits });
-    count[outcome.verdict] += 1;
-    if (outcome.left !== undefined) count.left += 1;
-    print(`  ${outcome.verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${outcome.note}`);
-    if (outcome.left !== undefined) print(`${" ".repeat(10)}LEFT BEHIND: ${outcome.left}`);
+    const { verdict, note, left } = await ringAlarm(each, stack, interrupt, limits);
+    count[verdict] += 1;
+    print(`  ${verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${note}`);
+    if (left === undefined) return;
+    count.left += 1;
+    print(`${" ".repeat(10)}LEFT BEHIND: ${left}`);
   };
-
-  // Drills that stop a part of the service would disturb the others, and each other.
-  await Promise.all(plan.filter(({ drill }) => !drill.disturbs).map(ring));
-  for (const each of plan.filter(({ drill }) => drill.disturbs)) await ring(each);
+  await Promise.all(plan.map(ring));
 
   const parts = [`${count.rang} rang`, `${count.SILENT} silent`, `${count.skip} skipped`];
   print(`${count.SILENT + count.left > 0 ? "Drill failed" : "Drill finished"}: ${parts.join(", ")}.`);
@@ -81,11 +73,6 @@ const silent = (note: string): Outcome => ({ verdict: "SILENT", note });
 
 const notBegun: Outcome = { verdict: "skip", note: "interrupted" };
 
-const tooCostly = ({ costs }: Drill): Outcome => ({
-  verdict: "skip",
-  note: `a stage that keeps its data must not bear the cost: ${costs}. Set its state, as docs/runbook.md shows`,
-});
-
 /** Returns the alarms that a drill rings. */
 function planOf(name: DrillName, stack: StageStack, alarms: Alarm[]): Ringing[] {
   const matches = new RegExp(`^${stack.stage}-(page|ticket)-${name}(-\\d+)?$`);
@@ -94,54 +81,43 @@ function planOf(name: DrillName, stack: StageStack, alarms: Alarm[]): Ringing[] 
   return found.map((alarm) => ({ drill: drills[name], alarm }));
 }
 
-interface Run extends DrillLimits {
-  stack: StageStack;
-  startedAt: Date;
-  interrupt: AbortSignal;
-}
-
-async function ringAlarm({ drill, alarm }: Ringing, run: Run): Promise<Outcome> {
+async function ringAlarm(
+  { drill, alarm }: Ringing,
+  stack: StageStack,
+  interrupt: AbortSignal,
+  limits: DrillLimits,
+): Promise<Outcome> {
   if (alarm.StateValue === "ALARM") return { verdict: "skip", note: "is in ALARM already: find out why first" };
-  const { stack, interrupt, minuteMs } = run;
-  const site: DrillSite = {
-    stack,
-    mark: `drill-${crypto.randomUUID()}`,
-    wait: async (ms) => void (await sleep(ms, undefined, { signal: interrupt })),
-    minuteMs,
-  };
-  let fault: Fault | undefined;
+  if (interrupt.aborted) return notBegun;
+  const fault = drill.fault({ stack, mark: `drill-${crypto.randomUUID()}`, minuteMs: limits.minuteMs });
   let outcome: Outcome;
   try {
-    // The fault of another drill of this run may have rung it.
-    const before = (await historyOf(alarm, run.startedAt)).some(isAction);
-    if (before) return { verdict: "rang", note: "by another drill, and notified its topic" };
-    fault = drill.fault(site);
     const startedAt = new Date();
     await fault.start();
-    outcome = await waitForRinging(alarm, fault, { ...run, site, startedAt, waitMs: minuteMs * drill.waitMinutes });
+    const waitMs = limits.minuteMs * drill.waitMinutes;
+    outcome = await waitForRinging(alarm, fault, { ...limits, startedAt, waitMs, interrupt });
   } catch (error) {
     outcome = interrupt.aborted ? notBegun : silent((error as Error).message);
   }
   try {
-    await fault?.end();
+    await fault.end();
   } catch (error) {
     outcome.left = (error as Error).message;
   }
   return outcome;
 }
 
-interface Waiting {
-  site: DrillSite;
+interface Waiting extends DrillLimits {
   startedAt: Date;
   waitMs: number;
-  pollMs: number;
+  interrupt: AbortSignal;
 }
 
 /** Waits until the alarm has rung and notified its topic. The history shows it also when the alarm has ended since. */
 async function waitForRinging(
   alarm: Alarm,
   fault: Fault,
-  { site, startedAt, waitMs, pollMs }: Waiting,
+  { startedAt, waitMs, minuteMs, pollMs, interrupt }: Waiting,
 ): Promise<Outcome> {
   const sinceMs = () => Date.now() - startedAt.getTime();
   const after = () => `${Math.round(sinceMs() / 1000)} s`;
@@ -153,15 +129,15 @@ async function waitForRinging(
     const failure = history.find(isFailedAction);
     if (failure) return silent(`rang after ${after()}, but ${failure.HistorySummary}`);
     if (history.some(isAction)) return { verdict: "rang", note: `after ${after()}, and notified its topic` };
-    if (rangAtMs !== undefined && sinceMs() - rangAtMs > NOTIFICATION_MINUTES * site.minuteMs) {
+    if (rangAtMs !== undefined && sinceMs() - rangAtMs > NOTIFICATION_MINUTES * minuteMs) {
       return silent(`rang after ${after()}, but notified no topic`);
     }
     if (rangAtMs === undefined && sinceMs() > waitMs) return silent(`did not ring within ${after()}`);
-    if (rangAtMs === undefined && sinceMs() - repeatedAtMs >= site.minuteMs) {
+    if (rangAtMs === undefined && sinceMs() - repeatedAtMs >= minuteMs) {
       repeatedAtMs = sinceMs();
       await fault.repeat?.();
     }
-    await site.wait(pollMs);
+    await sleep(pollMs, undefined, { signal: interrupt });
   }
 }
 

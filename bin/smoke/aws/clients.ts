@@ -1,6 +1,5 @@
 import { CloudFormationClient } from "@aws-sdk/client-cloudformation";
 import { CloudWatchClient } from "@aws-sdk/client-cloudwatch";
-import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { StartError } from "../../command/start-error.ts";
 
@@ -8,14 +7,10 @@ import { StartError } from "../../command/start-error.ts";
 
 /** A call to AWS failed: it was rejected, got no response, or could not be signed. */
 export class AwsError extends StartError {
-  /** Name of the error in AWS, such as `ResourceNotFoundException`; or of the network error. */
-  readonly code: string;
-
   constructor(action: string, { code, name, message }: NodeJS.ErrnoException) {
     const isUnsigned = name === "CredentialsProviderError" || message === "Region is missing";
     const advice = isUnsigned ? ". Set AWS_PROFILE and AWS_REGION." : "";
     super(`${action}: ${code ?? name}${message === "" ? "" : `: ${message}`}${advice}`);
-    this.code = code ?? name;
   }
 }
 
@@ -34,14 +29,10 @@ const options = { requestHandler, maxAttempts: 4 };
 
 export const cloudFormation = new CloudFormationClient(options);
 export const cloudWatch = new CloudWatchClient(options);
-export const eventBridge = new EventBridgeClient(options);
-export const lambda = new LambdaClient(options);
 /** Calls functions, once each: a drill counts its calls. */
-export const invoker = new LambdaClient({ ...options, maxAttempts: 1 });
+export const lambda = new LambdaClient({ ...options, maxAttempts: 1 });
 
 const first = { step: "initialize", priority: "high", name: "named" } as const;
 cloudFormation.middlewareStack.add(named, first);
 cloudWatch.middlewareStack.add(named, first);
-eventBridge.middlewareStack.add(named, first);
 lambda.middlewareStack.add(named, first);
-invoker.middlewareStack.add(named, first);

@@ -17,8 +17,6 @@ export interface StageStack {
   stage: string;
   /** Termination protection is on: the stage keeps its data. */
   isProtected: boolean;
-  /** Address of the API, without a trailing slash; undefined = the stack has no such output. */
-  apiUrl: string | undefined;
   resources: StackResource[];
 }
 
@@ -35,8 +33,7 @@ export async function readStack(stage: string): Promise<StageStack> {
     }
   }
   const isProtected = stack?.EnableTerminationProtection === true;
-  const apiUrl = stack?.Outputs?.find(({ OutputKey }) => OutputKey === "ApiUrl")?.OutputValue;
-  return { name: StackName, stage, isProtected, apiUrl, resources };
+  return { name: StackName, stage, isProtected, resources };
 }
 
 export const namesOf = ({ resources }: StageStack, type: string): string[] =>
