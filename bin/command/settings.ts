@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Resolver } from "node:dns";
 import {
   accessSync,
   chmodSync,
@@ -12,7 +13,6 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { isIPv4, isIPv6 } from "node:net";
 import { join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
 import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
@@ -129,12 +129,13 @@ function checkWorkflowIssuers(): void {
 }
 
 function checkDnsServer(text: string): void {
-  const { v6, v4, port = "53" } = /^(?:\[(?<v6>.+)\]|(?<v4>[^:]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups ?? {};
-  const isAddress = v4 === undefined ? isIPv6(v6 ?? text) : isIPv4(v4);
-  if (isAddress && Number(port) >= 1 && Number(port) <= 65_535) return;
-  throw new SettingError(
-    `DNS_SERVERS must hold addresses such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353, not "${text}".`,
-  );
+  try {
+    new Resolver().setServers([text]);
+  } catch {
+    throw new SettingError(
+      `DNS_SERVERS must hold addresses such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353, not "${text}".`,
+    );
+  }
 }
 
 function checkOrigin(text: string): void {

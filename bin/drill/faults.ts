@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvokeCommand } from "@aws-sdk/client-lambda";
-import { DeleteMessageCommand, GetQueueUrlCommand, type Message, SendMessageCommand } from "@aws-sdk/client-sqs";
+import { DeleteMessageCommand, type Message, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { deadLetterName, type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
-import { deployedName } from "../../lib/names.ts";
+import { stageQueueUrl } from "../command/connect.ts";
 import { makeVisible, receiveAll } from "../command/dead-letters.ts";
 import { lambda } from "../smoke/aws/clients.ts";
 import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
@@ -29,27 +29,13 @@ export interface Fault {
 
 export type CreateFault = (site: DrillSite) => Fault;
 
-async function urlOf({ stack }: DrillSite, name: string): Promise<string> {
-  const QueueName = deployedName({ name: stack.stage }, name);
-  return (await sqs().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl ?? "";
-}
-
-const deadLettersOf = (site: DrillSite, key: QueueKey) => urlOf(site, deadLetterName(queues[key]));
-
-/** A message that no consumer accepts. */
-const bodyOf = ({ mark }: DrillSite): string => JSON.stringify({ drill: mark });
-
-async function send(site: DrillSite, QueueUrl: string): Promise<void> {
-  await sqs().send(new SendMessageCommand({ QueueUrl, MessageBody: bodyOf(site) }));
-}
-
 /** Bounds the search in a dead-letter queue. */
 const MAX_SEARCHED = 1_000;
 /** Seconds for which a searched message is invisible. */
 const SEARCH_SECONDS = 60;
 
 /** Deletes the message of a drill from a dead-letter queue, and no other. @returns whether it was found */
-async function deleteMarked({ mark }: DrillSite, QueueUrl: string): Promise<boolean> {
+async function deleteMarked(mark: string, QueueUrl: string): Promise<boolean> {
   const others: Message[] = [];
   try {
     for await (const message of receiveAll(QueueUrl, SEARCH_SECONDS)) {
@@ -66,36 +52,39 @@ async function deleteMarked({ mark }: DrillSite, QueueUrl: string): Promise<bool
   }
 }
 
-/** Deletes the message, which may arrive minutes later: after its consumer runs again. */
-async function removeDeadLetter(site: DrillSite, key: QueueKey, minutes: number): Promise<void> {
-  const url = await deadLettersOf(site, key);
-  for (let waited = 0; waited <= minutes; waited += 1) {
-    if (await deleteMarked(site, url)) return;
-    if (waited < minutes) await sleep(site.minuteMs);
-  }
-  throw new Error(`The message with ${site.mark} was not found in ${url}. Look for it and delete it.`);
-}
+/** Max wait until the message has arrived in the dead-letter queue, in minutes. */
+const MOVE_MINUTES = 3;
 
-/** Sends a message that ends in a dead-letter queue, and deletes it there. */
-function sentMessage(site: DrillSite, key: QueueKey, url: () => Promise<string>): Fault {
+/**
+ * Sends a message that no consumer accepts, and deletes it in a dead-letter queue.
+ * @param name the queue that it is sent to
+ * @param key the queue whose dead-letter queue it ends in
+ */
+function sentMessage({ stack: { stage }, mark, minuteMs }: DrillSite, name: string, key: QueueKey): Fault {
   let isSent = false;
   return {
     async start() {
-      await send(site, await url());
+      const QueueUrl = await stageQueueUrl(stage, name);
+      await sqs().send(new SendMessageCommand({ QueueUrl, MessageBody: JSON.stringify({ drill: mark }) }));
       isSent = true;
     },
     async end() {
-      if (isSent) await removeDeadLetter(site, key, 3);
+      if (!isSent) return;
+      const url = await stageQueueUrl(stage, deadLetterName(queues[key]));
+      for (let waited = 0; waited <= MOVE_MINUTES; waited += 1) {
+        if (await deleteMarked(mark, url)) return;
+        if (waited < MOVE_MINUTES) await sleep(minuteMs);
+      }
+      throw new Error(`The message with ${mark} was not found in ${url}. Look for it and delete it.`);
     },
   };
 }
 
 /** Sends an event that is not valid: the fan-out moves it to the dead-letter queue. */
-export const rejectedEvent: CreateFault = (site) => sentMessage(site, "events", () => urlOf(site, queues.events.name));
+export const rejectedEvent: CreateFault = (site) => sentMessage(site, queues.events.name, "events");
 
 /** Puts a message into the dead-letter queue of the sender, which would move it there only after ten hours. */
-export const deadLetter: CreateFault = (site) =>
-  sentMessage(site, "deliveries", () => deadLettersOf(site, "deliveries"));
+export const deadLetter: CreateFault = (site) => sentMessage(site, deadLetterName(queues.deliveries), "deliveries");
 
 /** Calls a function several times a minute with an input at which it crashes. It reads and writes nothing before. */
 export const crashingCalls =

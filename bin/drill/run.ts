@@ -6,7 +6,13 @@ import { type Alarm, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
 import { type Drill, type DrillName, drills } from "./drills.ts";
 import type { Fault } from "./faults.ts";
-import type { DrillOptions } from "./options.ts";
+
+export interface DrillOptions {
+  names: DrillName[];
+  stage: string;
+  /** The operator accepts a drill in a stage that keeps its data. */
+  isConfirmed: boolean;
+}
 
 export interface DrillLimits {
   /** Length of a minute in milliseconds; tests shorten it. */

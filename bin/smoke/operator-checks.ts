@@ -1,14 +1,7 @@
+import { GetMetricDataCommand, paginateListMetrics } from "@aws-sdk/client-cloudwatch";
 import { METRICS_NAMESPACE, metrics } from "../../functions/foundation/manifest/metrics.ts";
-import { AwsError } from "./aws/clients.ts";
-import {
-  type Alarm,
-  getMetricData,
-  keyOf,
-  listMetrics,
-  type MetricId,
-  metricsOf,
-  readAlarms,
-} from "./aws/cloudwatch.ts";
+import { AwsError, cloudWatch } from "./aws/clients.ts";
+import { type Alarm, keyOf, type MetricId, metricsOf, readAlarms } from "./aws/cloudwatch.ts";
 import { namesOf, readStack } from "./aws/stack.ts";
 import { assert, type CheckGroup } from "./check.ts";
 
@@ -68,7 +61,10 @@ async function requireMetrics(alarms: Alarm[]): Promise<string> {
   const byName = Map.groupBy(wanted.values(), ({ Namespace, MetricName }) => `${Namespace} ${MetricName}`);
   for (const group of byName.values()) {
     const [{ Namespace = "", MetricName = "" }] = group as [MetricId];
-    const listed = await listMetrics(Namespace, MetricName);
+    const listed: MetricId[] = [];
+    for await (const { Metrics = [] } of paginateListMetrics({ client: cloudWatch }, { Namespace, MetricName })) {
+      listed.push(...Metrics);
+    }
     const keys = new Set(listed.map(keyOf));
     const shapes = new Set(listed.map(shapeOf));
     for (const each of group.filter((metric) => !keys.has(keyOf(metric)))) {
@@ -88,16 +84,16 @@ const THREE_HOURS_MS = 3 * 3600 * 1000;
 /** Evaluates the expressions of alarms as CloudWatch does. @throws Error with what CloudWatch says against them */
 async function requireValues(alarms: Alarm[]): Promise<string> {
   const withExpression = alarms.filter(({ Metrics }) => Metrics.some(({ Expression }) => Expression));
-  const now = new Date();
+  const EndTime = new Date();
+  const StartTime = new Date(EndTime.getTime() - THREE_HOURS_MS);
   const faults: string[] = [];
   for (const { AlarmName, Metrics } of withExpression) {
     try {
-      for (const { status = "", messages } of await getMetricData(
-        Metrics,
-        new Date(now.getTime() - THREE_HOURS_MS),
-        now,
-      )) {
-        const said = /^(Complete|PartialData)$/.test(status) ? messages : [...messages, status];
+      const command = new GetMetricDataCommand({ MetricDataQueries: Metrics, StartTime, EndTime });
+      const { MetricDataResults = [], Messages: general = [] } = await cloudWatch.send(command);
+      for (const { StatusCode = "", Messages = [] } of MetricDataResults) {
+        const said = [...general, ...Messages].map(({ Code, Value }) => `${Code}: ${Value}`);
+        if (!/^(Complete|PartialData)$/.test(StatusCode)) said.push(StatusCode);
         faults.push(...said.map((text) => `${AlarmName}: ${text}`));
       }
     } catch (error) {

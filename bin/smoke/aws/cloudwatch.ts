@@ -1,11 +1,4 @@
-import {
-  DescribeAlarmsCommand,
-  GetMetricDataCommand,
-  type MetricAlarm,
-  type MetricDataQuery,
-  type Metric as MetricId,
-  paginateListMetrics,
-} from "@aws-sdk/client-cloudwatch";
+import { DescribeAlarmsCommand, type MetricAlarm, type Metric as MetricId } from "@aws-sdk/client-cloudwatch";
 import { cloudWatch } from "./clients.ts";
 import { namesOf, type StageStack } from "./stack.ts";
 
@@ -51,29 +44,3 @@ export const keyOf = ({ Namespace, MetricName, Dimensions = [] }: MetricId): str
   `${Namespace} ${MetricName} ${Dimensions.map(({ Name, Value }) => `${Name}=${Value}`)
     .sort()
     .join()}`.trim();
-
-/** Returns all metrics with this name that had a value in the last two weeks. */
-export async function listMetrics(Namespace: string, MetricName: string): Promise<MetricId[]> {
-  const found: MetricId[] = [];
-  for await (const { Metrics = [] } of paginateListMetrics({ client: cloudWatch }, { Namespace, MetricName })) {
-    found.push(...Metrics);
-  }
-  return found;
-}
-
-/** What CloudWatch says about one query. */
-export interface QueryResult {
-  status: string | undefined;
-  /** Such as one about an expression that it cannot evaluate. */
-  messages: string[];
-}
-
-/** Evaluates queries over a time span. @throws AwsError `ValidationException` for an expression that is not valid */
-export async function getMetricData(queries: MetricDataQuery[], from: Date, to: Date): Promise<QueryResult[]> {
-  const command = new GetMetricDataCommand({ MetricDataQueries: queries, StartTime: from, EndTime: to });
-  const { MetricDataResults = [], Messages: general = [] } = await cloudWatch.send(command);
-  return MetricDataResults.map(({ StatusCode, Messages = [] }) => ({
-    status: StatusCode,
-    messages: [...general, ...Messages].map(({ Code, Value }) => `${Code}: ${Value}`),
-  }));
-}
