@@ -26,7 +26,7 @@ export const invocationSettings = [
  * Returns a function that invokes one of a stage, which it finds by the outputs of the stack, or of the local run.
  * @param id its row id
  * @param stage undefined = the local run at AWS_ENDPOINT_URL_LAMBDA, by default the one with this data directory
- * @returns throws StartError with the message of an error of the function
+ * @returns a function that returns the result, and throws StartError with the message of an error of the function
  * @throws StartError when there is no such stage or local run
  */
 export async function functionOf(

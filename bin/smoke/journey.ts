@@ -26,7 +26,7 @@ export const journey: CheckGroup = {
   async run(context, check) {
     const { options, clientOf, mark, secrets, receiver } = context;
     const user = clientOf(options.token);
-    const { projectId, projectIds } = await check("the JWT is accepted, of an admin of a project", async () => {
+    const { projectId, projectIds } = await check("the JWT is that of an admin of a project", async () => {
       const projects = await user.listProjects();
       context.isAccepted = true;
       const project = projects.find(isOfAdmin);

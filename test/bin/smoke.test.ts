@@ -102,7 +102,7 @@ describe("a healthy stage", () => {
     expect(ok).toEqual([
       "the stage responds",
       ...ofGateway,
-      "the JWT is accepted, of an admin of a project",
+      "the JWT is that of an admin of a project",
       "a key is created, and the list does not show it",
       "the key sees the projects of its owner, and cannot create keys",
       "a webhook is created with the key, and disabled",
@@ -120,7 +120,7 @@ describe("a healthy stage", () => {
     user = service.user();
     if (role === "viewer") await service.project(user.userId, { role });
     const { hasPassed, FAIL, text } = await check({ baseUrl: service.baseUrl });
-    expect({ hasPassed, FAIL }).toEqual({ hasPassed: false, FAIL: ["the JWT is accepted, of an admin of a project"] });
+    expect({ hasPassed, FAIL }).toEqual({ hasPassed: false, FAIL: ["the JWT is that of an admin of a project"] });
     expect(text).toContain("the user is not an admin of any project");
   });
 
@@ -419,7 +419,7 @@ describe("a stage with faults", () => {
       {},
       { token: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1In0.c2lnbmF0dXJl" },
     );
-    expect(FAIL).toEqual(["a body over 64 KB returns 413", "the JWT is accepted, of an admin of a project"]);
+    expect(FAIL).toEqual(["a body over 64 KB returns 413", "the JWT is that of an admin of a project"]);
     expect(text).toContain("got 401 invalid_token");
     expect(text).toContain("\nA check failed: the remaining checks were not run.");
     expect(requests.filter(({ method, body }) => method === "POST" && body.length < 1_000)).toEqual([]);
@@ -489,7 +489,7 @@ describe("a stage with faults", () => {
       body: "",
     });
     const { FAIL } = await checkThroughProxy({ respond });
-    expect(FAIL).toContain("the JWT is accepted, of an admin of a project");
+    expect(FAIL).toContain("the JWT is that of an admin of a project");
     expect(elsewhere.requests).toEqual([]);
   });
 
