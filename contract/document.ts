@@ -9,7 +9,7 @@ import { DEFAULT_SCHEDULE } from "../functions/foundation/manifest/retry-schedul
 import { type ErrorCode, statusByCode } from "../functions/foundation/platform/errors.ts";
 import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
-import { type Operation, operations, tags } from "./operations.ts";
+import { type Operation, operations, tagOf, tags } from "./operations.ts";
 import { errorResponseSchema } from "./responses/fields.ts";
 import { webhookEventMeanings, webhookPayloadSchemas } from "./responses/payload.ts";
 import {
@@ -178,14 +178,14 @@ function pathItem(path: string): Json {
 
 function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
   const operation = operations[row.id as OperationId];
-  const { tag, summary, description, errors } = operation;
+  const { summary, description, errors } = operation;
   const body = input && inputSchema(typeof input === "function" ? input() : input);
   const parameters = query && inputSchema(query);
   addFieldKeywords(row.id, operation, body ?? parameters);
   const codes = errorCodesOf(row, { body: body !== undefined, query: query !== undefined }, errors);
   return {
     operationId: row.id,
-    tags: [tag],
+    tags: [tagOf(row.path)],
     summary,
     description:
       [description, throttleNote(row), credentialNote(row), accessNotes[row.access], permissionNote(row)]

@@ -41,6 +41,11 @@ export const errorDescriptions: Record<ErrorCode, string> = {
     "The service is overloaded or partly unavailable. Retry after `Retry-After`. The credential may be valid.",
 };
 
+/** Whether a suspension of the project rejects the request: all but deletions and reads of what is not about its events. */
+const isForActiveProjects = ({ method, path, permission }: EndpointRow): boolean =>
+  path.startsWith("/v1/projects/{project_id}/") &&
+  (method === "POST" || method === "PATCH" || permission === "events:read" || permission === "deliveries:read");
+
 /** Codes that API Gateway can return for any request. */
 const gatewayCodes: ErrorCode[] = ["rate_limited", "internal_error", "service_unavailable"];
 
@@ -63,11 +68,8 @@ interface Inputs {
  * Returns the error codes that an endpoint can return. They follow from its access, the ids in its path and its inputs.
  * @param own further codes, from contract/operations.ts
  */
-export function errorCodesOf(
-  { access, path, permission, repeatReturns }: EndpointRow,
-  inputs: Inputs,
-  own: readonly ErrorCode[] = [],
-): ErrorCode[] {
+export function errorCodesOf(row: EndpointRow, inputs: Inputs, own: readonly ErrorCode[] = []): ErrorCode[] {
+  const { access, path, permission, repeatReturns } = row;
   const codes = new Set<ErrorCode>([
     ...gatewayCodes,
     ...(access === "anyone" ? [] : credentialCodes),
@@ -80,6 +82,7 @@ export function errorCodesOf(
     ...(access === "admin" || access === "admin_session" ? (["forbidden"] as const) : []),
     ...(repeatReturns ? (["idempotency_key_reused"] as const) : []),
     ...(repeatReturns === "id" ? (["already_created"] as const) : []),
+    ...(isForActiveProjects(row) ? (["project_suspended"] as const) : []),
     ...(path.includes("{") ? (["not_found"] as const) : []),
     ...own,
   ]);

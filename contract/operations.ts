@@ -30,7 +30,6 @@ import { type Json, listOf, type Schema } from "./schemas.ts";
 
 /** The documentation of an endpoint, beyond what its row and its schemas contain. */
 export interface Operation {
-  tag: keyof typeof tags;
   summary: string;
   description?: string;
   response: { status: 200 | 201 | 202; schema: Schema; example: Json; hasNextPage?: true } | { status: 204 };
@@ -64,6 +63,20 @@ export const tags = {
     "Workflows of CI systems that may act in a project without a stored key: the OIDC token of the job is the credential. A " +
     "workflow has the permissions that it was given, in this project only, and is no user: it has no API keys.",
 };
+
+/** The tag of an endpoint: the first whose pattern its path matches. */
+const tagPatterns: [RegExp, keyof typeof tags][] = [
+  [/\/(deliveries|test|recover)\b/, "Deliveries"],
+  [/\/webhooks\b/, "Webhooks"],
+  [/\/service-accounts\b/, "Service accounts"],
+  [/\/trusted-workflows\b/, "Trusted workflows"],
+  [/\/audit-events\b/, "Audit"],
+  [/\/events\b/, "Deployments"],
+  [/\/(api-keys|credentials)\b/, "API keys"],
+  [/./, "Projects"],
+];
+
+export const tagOf = (path: string) => tagPatterns.find(([pattern]) => pattern.test(path))?.[1];
 
 /** The sentence on the budget that a request uses. */
 function budgetNote(request: BudgetedRequest): string {
@@ -125,7 +138,6 @@ const deliveryList = {
     },
   },
   response: { status: 200, schema: listOf(deliverySchema), example: [examples.failingDelivery], hasNextPage: true },
-  errors: ["project_suspended"],
 } satisfies Partial<Operation>;
 
 const keyFields = {
@@ -181,7 +193,6 @@ const keyRoll = {
 /** An endpoint without an entry does not compile. */
 export const operations: Record<OperationId, Operation> = {
   createApiKey: {
-    tag: "API keys",
     summary: "Create an API key",
     description:
       `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys. A key cannot be limited to a project that is ` +
@@ -189,7 +200,6 @@ export const operations: Record<OperationId, Operation> = {
     ...keyCreation,
   },
   listApiKeys: {
-    tag: "API keys",
     summary: "List your API keys",
     description:
       "Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its " +
@@ -197,31 +207,26 @@ export const operations: Record<OperationId, Operation> = {
     ...keyList,
   },
   getCurrentCredential: {
-    tag: "API keys",
     summary: "Show what the credential of the request may do",
     description: "For an API key, a JWT or a workflow. Needs no permission.",
     response: { status: 200, schema: currentCredentialSchema, example: examples.currentCredential },
   },
   deleteApiKey: {
-    tag: "API keys",
     summary: "Delete an API key",
     description:
       "The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself.",
     response: { status: 204 },
   },
   updateApiKey: {
-    tag: "API keys",
     summary: "Rename an API key",
     description: "A key can rename itself; one with `permissions` or `project_ids` only itself.",
     ...keyRenaming,
   },
   rollApiKey: {
-    tag: "API keys",
     summary: "Replace the secret of an API key",
     ...keyRoll,
   },
   revokeCredentials: {
-    tag: "API keys",
     summary: "Revoke leaked API keys",
     description:
       "For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll " +
@@ -239,7 +244,6 @@ export const operations: Record<OperationId, Operation> = {
     response: { status: 202, schema: revocationSchema, example: { received: 1 } },
   },
   listProjects: {
-    tag: "Projects",
     summary: "List your projects",
     description:
       "With your role in each project. Pages are in the order of the ids, and each page has the oldest membership first. The `Link` header " +
@@ -249,7 +253,6 @@ export const operations: Record<OperationId, Operation> = {
     response: { status: 200, schema: listOf(projectSchema), example: [examples.project], hasNextPage: true },
   },
   listEvents: {
-    tag: "Deployments",
     summary: "List the deployment events of a project",
     description:
       "Newest first by the time of the event, or oldest first. The `Link` header has up to two links: `next` leads to the next " +
@@ -273,30 +276,25 @@ export const operations: Record<OperationId, Operation> = {
       example: [examples.eventRecord],
       hasNextPage: true,
     },
-    errors: ["project_suspended"],
   },
   createWebhook: {
-    tag: "Webhooks",
     summary: "Create a webhook",
     description: `Only this response contains the signing secret. A project can have at most ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
     fields: { url: receiver, name },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
-    errors: ["webhook_limit_reached", "project_suspended"],
+    errors: ["webhook_limit_reached"],
   },
   listWebhooks: {
-    tag: "Webhooks",
     summary: "List the webhooks of a project",
     description: "Oldest first, without their secrets.",
     response: { status: 200, schema: listOf(webhookListItemSchema), example: [examples.listedWebhook] },
   },
   getWebhook: {
-    tag: "Webhooks",
     summary: "Show a webhook",
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
   },
   updateWebhook: {
-    tag: "Webhooks",
     summary: "Change, disable or enable a webhook",
     description:
       "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
@@ -310,10 +308,8 @@ export const operations: Record<OperationId, Operation> = {
     body: { minProperties: 1 },
     example: { enabled: true },
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
-    errors: ["project_suspended"],
   },
   rotateWebhookSecret: {
-    tag: "Webhooks",
     summary: "Replace the signing secret",
     description:
       "Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that " +
@@ -325,26 +321,21 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { overlap_seconds: 3600 },
     response: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
-    errors: ["project_suspended"],
   },
   deleteWebhook: {
-    tag: "Webhooks",
     summary: "Delete a webhook",
     description: "Its pending deliveries become `cancelled`, and its deliveries can no longer be read.",
     response: { status: 204 },
   },
   getWebhookStats: {
-    tag: "Webhooks",
     summary: "Show success rate and response times of a webhook",
     description:
       "Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events " +
       "included. `complete` and `covered_since` say what was read.",
     fields: { window: { default: "24h", description: "The time that is counted, until now." } },
     response: { status: 200, schema: statsSchema, example: examples.stats },
-    errors: ["project_suspended"],
   },
   sendTestDelivery: {
-    tag: "Deliveries",
     summary: "Send a sample event",
     description:
       "One attempt, immediately, even if the webhook is disabled. The request has the header `X-Service-Test: true`, and `data.test` is `true`. " +
@@ -356,10 +347,8 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
-    errors: ["project_suspended"],
   },
   certifyWebhook: {
-    tag: "Webhooks",
     summary: "Certify a receiver",
     description:
       "Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a " +
@@ -367,45 +356,35 @@ export const operations: Record<OperationId, Operation> = {
       "are sent even if the webhook is disabled, and change only `last_certification` of the webhook. Read the report with `getCertification`. " +
       budgetNote("certify"),
     response: { status: 202, schema: certificationSchema, example: examples.startedCertification },
-    errors: ["project_suspended"],
   },
   getCertification: {
-    tag: "Webhooks",
     summary: "Show a certification",
     description: "The report of each check, with a hint for each that did not pass. Kept for 30 days.",
     response: { status: 200, schema: certificationSchema, example: examples.finishedCertification },
-    errors: ["project_suspended"],
   },
   listProjectDeliveries: {
-    tag: "Deliveries",
     summary: "List the deliveries of a project",
     description: `The deliveries of all webhooks that the project has now. ${listNote}`,
     ...deliveryList,
   },
   listDeliveries: {
-    tag: "Deliveries",
     summary: "List the deliveries of a webhook",
     description: listNote,
     ...deliveryList,
   },
   getDelivery: {
-    tag: "Deliveries",
     summary: "Show a delivery",
     description: "With its payload, and the response to each attempt.",
     response: { status: 200, schema: deliveryDetailSchema, example: examples.shownDelivery },
-    errors: ["project_suspended"],
   },
   redeliver: {
-    tag: "Deliveries",
     summary: "Send a delivery again",
     description:
       "Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry " +
       `schedule starts again. ${budgetNote("redeliver")}`,
     response: { status: 202, schema: deliverySchema, example: examples.redelivered },
-    errors: ["project_suspended"],
   },
   recoverDeliveries: {
-    tag: "Deliveries",
     summary: "Send failed, held and waiting deliveries",
     description:
       "Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a " +
@@ -426,35 +405,30 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
     response: { status: 202, schema: recoveryResultSchema, example: { count: 12, complete: true, next_cursor: null } },
-    errors: ["conflict", "project_suspended"],
+    errors: ["conflict"],
   },
   listAuditEvents: {
-    tag: "Audit",
     summary: "List what was done to your API keys",
     ...auditListWith(examples.keyAuditEvent),
   },
   listProjectAuditEvents: {
-    tag: "Audit",
     summary: "List what was done to the webhooks and members of a project",
     ...auditListWith(examples.webhookAuditEvent),
   },
   createServiceAccount: {
-    tag: "Service accounts",
     summary: "Create a service account",
     description: `It becomes a member of the project with the role. A project can have at most ${MAX_SERVICE_ACCOUNTS_PER_PROJECT}.`,
     fields: { name, role: { description: "Role of its keys in the project." } },
     example: { name: "deploy", role: "viewer" },
     response: { status: 201, schema: serviceAccountSchema, example: examples.serviceAccount },
-    errors: ["service_account_limit_reached", "project_suspended"],
+    errors: ["service_account_limit_reached"],
   },
   listServiceAccounts: {
-    tag: "Service accounts",
     summary: "List the service accounts of a project",
     description: "Oldest first.",
     response: { status: 200, schema: listOf(serviceAccountSchema), example: [examples.serviceAccount] },
   },
   deleteServiceAccount: {
-    tag: "Service accounts",
     summary: "Delete a service account",
     description:
       "With all of its API keys: the next request with one of them is rejected. While another request deletes the same service account, " +
@@ -463,7 +437,6 @@ export const operations: Record<OperationId, Operation> = {
     errors: ["conflict"],
   },
   createServiceAccountApiKey: {
-    tag: "Service accounts",
     summary: "Create an API key of a service account",
     description:
       `Only this response contains \`key\`. The key sees this project only, with the role of the service account. At most ` +
@@ -471,31 +444,24 @@ export const operations: Record<OperationId, Operation> = {
     ...keyCreation,
   },
   listServiceAccountApiKeys: {
-    tag: "Service accounts",
     summary: "List the API keys of a service account",
     description: "Oldest first.",
     ...keyList,
   },
   updateServiceAccountApiKey: {
-    tag: "Service accounts",
     summary: "Rename an API key of a service account",
     ...keyRenaming,
-    errors: ["project_suspended"],
   },
   rollServiceAccountApiKey: {
-    tag: "Service accounts",
     summary: "Replace the secret of an API key of a service account",
     ...keyRoll,
-    errors: [...keyRoll.errors, "project_suspended"],
   },
   deleteServiceAccountApiKey: {
-    tag: "Service accounts",
     summary: "Delete an API key of a service account",
     description: "The next request with the key is rejected.",
     response: { status: 204 },
   },
   createTrustedWorkflow: {
-    tag: "Trusted workflows",
     summary: "Trust the workflows of a repository",
     description:
       "A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token " +
@@ -539,16 +505,14 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: examples.trustInput,
     response: { status: 201, schema: trustedWorkflowSchema, example: examples.trustedWorkflow },
-    errors: ["trusted_workflow_limit_reached", "project_suspended"],
+    errors: ["trusted_workflow_limit_reached"],
   },
   listTrustedWorkflows: {
-    tag: "Trusted workflows",
     summary: "List the trusted workflows of a project",
     description: "Oldest first.",
     response: { status: 200, schema: listOf(trustedWorkflowSchema), example: [examples.trustedWorkflow] },
   },
   deleteTrustedWorkflow: {
-    tag: "Trusted workflows",
     summary: "Delete a trusted workflow",
     description: "The next request of the workflow is rejected, unless another one matches it.",
     response: { status: 204 },

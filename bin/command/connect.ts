@@ -45,17 +45,18 @@ export const notRunning = (settings: LocalSettings): StartError =>
  * Points this process at the queues of a stage on AWS, with the credentials and region of the environment.
  * @throws StartError when a queue does not exist or the credentials do not reach it
  */
-export async function connectToStage(stage: string): Promise<Connection> {
-  return connection(async (name) => {
-    const QueueName = deployedName({ name: stage }, name);
-    try {
-      return (await sqs().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl ?? "";
-    } catch (error) {
-      throw new StartError(
-        `The queue ${QueueName} cannot be reached: ${(error as Error).message}. Check the stage, AWS_PROFILE and AWS_REGION.`,
-      );
-    }
-  });
+export const connectToStage = (stage: string): Promise<Connection> => connection((name) => stageQueueUrl(stage, name));
+
+/** Returns the URL of a queue of a stage. @throws StartError */
+export async function stageQueueUrl(stage: string, name: string): Promise<string> {
+  const QueueName = deployedName({ name: stage }, name);
+  try {
+    return (await sqs().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl ?? "";
+  } catch (error) {
+    throw new StartError(
+      `The queue ${QueueName} cannot be reached: ${(error as Error).message}. Check the stage, AWS_PROFILE and AWS_REGION.`,
+    );
+  }
 }
 
 async function connection(urlOf: (name: string) => Promise<string>): Promise<Connection> {

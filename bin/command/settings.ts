@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Resolver } from "node:dns";
 import {
   accessSync,
   chmodSync,
@@ -12,8 +13,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { isIPv4, isIPv6 } from "node:net";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
 import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
@@ -148,12 +148,13 @@ function checkWorkflowIssuers(): void {
 }
 
 function checkDnsServer(text: string): void {
-  const { v6, v4, port = "53" } = /^(?:\[(?<v6>.+)\]|(?<v4>[^:]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups ?? {};
-  const isAddress = v4 === undefined ? isIPv6(v6 ?? text) : isIPv4(v4);
-  if (isAddress && Number(port) >= 1 && Number(port) <= 65_535) return;
-  throw new SettingError(
-    `DNS_SERVERS must hold addresses such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353, not "${text}".`,
-  );
+  try {
+    new Resolver().setServers([text]);
+  } catch {
+    throw new SettingError(
+      `DNS_SERVERS must hold addresses such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353, not "${text}".`,
+    );
+  }
 }
 
 function checkOrigin(text: string): void {
@@ -183,25 +184,11 @@ function readEndpoint(name: string, text: string | undefined): string | undefine
 /** Creates the data directory unless it exists. */
 function usableDir(path: string): string {
   try {
-    createFolder(path);
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     accessSync(path, constants.W_OK | constants.X_OK);
     return path;
   } catch (error) {
     throw unusableDataDir(path, error);
-  }
-}
-
-/** With its parents. (Node's own `recursive` never returns where the file system creates no folders, as in /proc.) */
-function createFolder(path: string): void {
-  if (existsSync(path) && statSync(path).isDirectory()) return;
-  const parent = dirname(path);
-  if (!existsSync(parent)) createFolder(parent);
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have created it a moment ago.
-    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST" && statSync(path).isDirectory();
-    if (!isThere) throw error;
   }
 }
 
@@ -223,24 +210,11 @@ function protect(path: string): void {
   if (isFolder) for (const name of readdirSync(path)) protect(join(path, name));
 }
 
-const reasonsByErrorCode: Record<string, string> = {
-  EEXIST: "a file with that name is in the way",
-  ENOTDIR: "a part of the path is a file, not a folder",
-  EACCES: "you have no permission to write there",
-  EPERM: "you have no permission to write there",
-  EROFS: "the file system is read-only",
-  ENOENT: "folders cannot be created there",
-  ENOSPC: "the disk is full",
-};
-
 /** @param error what the file system reported */
-export function unusableDataDir(path: string, error: unknown): SettingError {
-  const { code = "", message } = error as NodeJS.ErrnoException;
-  const reason = reasonsByErrorCode[code] ?? message;
-  return new SettingError(
-    `The data directory ${path} cannot be used: ${reason} (${code}). Set DATA_DIR to a folder that you can write to.`,
+export const unusableDataDir = (path: string, error: unknown): SettingError =>
+  new SettingError(
+    `The data directory ${path} cannot be used: ${(error as Error).message}. Set DATA_DIR to a folder that you can write to.`,
   );
-}
 
 /** Returns the secret that signs local JWTs. Created once and kept, so that tokens stay valid across restarts. */
 function storedSecret(dataDir: string): string {

@@ -1,42 +1,43 @@
 import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
+import { printableText } from "../../packages/cli/src/terminal/terminal.ts";
 import { type Client, createClient } from "../../packages/client/src/client.ts";
 import { type VerifyWebhookOptions, verifyWebhook } from "../../packages/client/src/verify-webhook.ts";
-import { command, UsageError } from "../command/command.ts";
+import { command } from "../command/command.ts";
 import { connect } from "../command/connect.ts";
 import { mintToken } from "../command/mint-token.ts";
 import { findRunning } from "../command/running-service.ts";
 import { sendEvent } from "../command/send-event.ts";
-import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../command/settings.ts";
+import {
+  allowsLocalReceivers,
+  type LocalSettings,
+  readSettings,
+  setFunctionDefaults,
+  settingRows,
+} from "../command/settings.ts";
 import { startCommand } from "../command/shell-commands.ts";
 import { StartError } from "../command/start-error.ts";
-import { runCiDemo } from "../demo/demo-ci.ts";
-import { heading, rejectionOf, show, step, verdict } from "../demo/demo-page.ts";
+import { rejectionOf, style } from "../demo/demo-page.ts";
 import { startReceiver } from "../demo/demo-receiver.ts";
-import { startDemoService } from "../demo/demo-service.ts";
-import { demoUser } from "../demo/demo-user.ts";
+import { demoUser, seedDemoUser } from "../demo/demo-user.ts";
+import type { RunningService } from "../emulator/service.ts";
 
 const help = {
   name: "npm run --silent demo",
   about: `Shows every step: an API key, a webhook, a deployment event and a verified delivery.
-Uses the running service, or starts one for the demo. Deletes everything that it creates.
-With "ci": a CI job without a stored key, whose OIDC token is the credential, on a service of its own.`,
-  words: "[ci]",
+Uses the running service, or starts one for the demo. Deletes everything that it creates.`,
   settings: settingRows("DATA_DIR", "JWT_SECRET"),
-  examples: ["npm run --silent demo", "npm run --silent demo -- ci", "DATA_DIR=.local/second npm run --silent demo"],
+  examples: ["npm run --silent demo", "DATA_DIR=.local/second npm run --silent demo"],
 };
 
 export async function main(): Promise<void> {
-  await command(help, async (_options, [word, ...more]) => {
-    const unexpected = word === "ci" ? more[0] : word;
-    if (unexpected !== undefined) throw new UsageError(`Unexpected argument '${unexpected}'.`);
+  await command(help, async () => {
     logSink.write = () => {};
-    if (word === "ci") {
-      await runCiDemo(readSettings());
-      return "\nDone. Its data is deleted. For tokens of your own workflow on this machine: npm run --silent issuer\n";
-    }
     const service = await serviceForDemo();
     try {
       await runDemo(service);
@@ -74,8 +75,18 @@ async function serviceForDemo(): Promise<DemoService> {
     const { eventsQueueUrl } = await connect();
     return { baseUrl: running.baseUrl, eventsQueueUrl, token, nextStep: "", stop: async () => {} };
   }
-  const service = await startDemoService(settings);
+  const service = await startOwnService(settings);
   return { ...service, token, nextStep: ` To try it yourself: ${startCommand(settings)}` };
+}
+
+/** Starts a service with the demo user. Its data is deleted when the process ends. @throws StartError */
+async function startOwnService(settings: LocalSettings): Promise<RunningService> {
+  const { startService } = await import("../emulator/service.ts");
+  const dataDir = mkdtempSync(join(tmpdir(), "demo-"));
+  process.once("exit", () => rmSync(dataDir, { recursive: true, force: true }));
+  const service = await startService({ ...settings, dataDir, port: 0, sqsPort: 0 });
+  await seedDemoUser();
+  return service;
 }
 
 async function runDemo(service: DemoService): Promise<void> {
@@ -101,7 +112,7 @@ async function showSteps(
   cleanUps: (() => Promise<void>)[],
 ): Promise<void> {
   const { projectId } = demoUser;
-  heading("API keys and deployment webhooks, start to finish");
+  console.log(`\n${style("bold", "API keys and deployment webhooks, start to finish")}`);
 
   step("A user creates an API key", "POST /v1/api-keys");
   const { id: keyId, key } = await user.createApiKey({ name: "demo" });
@@ -141,4 +152,13 @@ async function showSteps(
 
 /** Verifies a delivery as every receiver should. @throws WebhookVerificationError */
 const signatureVerdict = (signed: VerifyWebhookOptions): Promise<string> =>
-  verifyWebhook(signed).then(() => verdict(true, "verified", ""));
+  verifyWebhook(signed).then(() => style("green", "✔ verified"));
+
+let steps = 0;
+
+function step(title: string, request: string): void {
+  steps += 1;
+  console.log(`\n${style("bold", `${steps}  ${title}`)}  ${style("dim", request)}`);
+}
+
+const show = (text: string): void => console.log(`   ${printableText(text)}`);

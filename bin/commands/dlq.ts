@@ -2,6 +2,7 @@ import { printable } from "../../packages/cli/src/terminal/terminal.ts";
 import { command, UsageError } from "../command/command.ts";
 import { connect, connectToStage } from "../command/connect.ts";
 import { type DeadLetter, listDeadLetters, redriveDeadLetters } from "../command/dead-letters.ts";
+import { stageOption } from "../command/invoke-function.ts";
 import { settingRows } from "../command/settings.ts";
 
 const help = {
@@ -16,11 +17,7 @@ send a delivery twice, because the id of a delivery is derived from its event.`,
       about: "only this queue",
       shownDefault: "all",
     },
-    stage: {
-      value: "<stage on AWS>",
-      about: "a deployed stage, with the credentials of the environment",
-      shownDefault: "the local run",
-    },
+    stage: stageOption,
   },
   settings: settingRows("DATA_DIR", "AWS_ENDPOINT_URL_SQS"),
   examples: [

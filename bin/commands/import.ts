@@ -2,10 +2,9 @@ import * as z from "zod";
 import { allEnded } from "../../functions/foundation/platform/parallel.ts";
 import { printable } from "../../packages/cli/src/terminal/terminal.ts";
 import { command, UsageError } from "../command/command.ts";
-import { settingRows } from "../command/settings.ts";
+import { functionOf, invocationSettings, stageOption } from "../command/invoke-function.ts";
 import { StartError } from "../command/start-error.ts";
 import { unreachable } from "../command/unreachable.ts";
-import { functionOf } from "../import/invoke-function.ts";
 import { type Batch, batchesOf } from "../import/read-rows.ts";
 
 const help = {
@@ -19,16 +18,9 @@ from its beginning: what is there already is unchanged.`,
     apply: { about: "of members: make the changes" },
     version: { value: "<time>", about: "of members: when the snapshot was taken, or its number" },
     force: { about: "of members: also remove more than a tenth of a page" },
-    stage: {
-      value: "<stage on AWS>",
-      about: "a deployed stage, with the credentials of the environment",
-      shownDefault: "the local run",
-    },
+    stage: stageOption,
   },
-  settings: [
-    ...settingRows("DATA_DIR"),
-    { name: "AWS_ENDPOINT_URL_LAMBDA", about: "address of the local run (default: the one with this DATA_DIR)" },
-  ],
+  settings: invocationSettings,
   examples: [
     "npm run --silent import -- keys keys.ndjson --dry-run",
     "npm run --silent import -- keys keys.ndjson --stage prod",

@@ -1,30 +1,8 @@
 import { styleText } from "node:util";
-import { printableText } from "../../packages/cli/src/terminal/terminal.ts";
 import { ApiError } from "../../packages/client/src/errors.ts";
 import { StartError } from "../command/start-error.ts";
 
-/* How the demos show their steps. */
-
-export function heading(text: string): void {
-  console.log(`\n${style("bold", text)}`);
-}
-
-let steps = 0;
-
-export function step(title: string, request: string): void {
-  steps += 1;
-  console.log(`\n${style("bold", `${steps}  ${title}`)}  ${style("dim", request)}`);
-}
-
-export function show(text: string): void {
-  console.log(`   ${printableText(text)}`);
-}
-
-/** Shows whether something is as the demo promises. Otherwise the exit code is 1. */
-export function verdict(isRight: boolean, right: string, wrong: string): string {
-  if (!isRight) process.exitCode = 1;
-  return isRight ? style("green", `✔ ${right}`) : style("red", `✘ ${wrong}`);
-}
+/* What the demo and the smoke test share, beside the receiver. */
 
 export function style(name: "bold" | "dim" | "green" | "red", text: string): string {
   return styleText(name, text, { stream: process.stdout });

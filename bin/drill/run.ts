@@ -2,11 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type AlarmHistoryItem, DescribeAlarmHistoryCommand } from "@aws-sdk/client-cloudwatch";
 import { UsageError } from "../command/command.ts";
 import { cloudWatch } from "../smoke/aws/clients.ts";
-import { type Alarm, describeAlarms, readAlarms } from "../smoke/aws/cloudwatch.ts";
+import { type Alarm, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
 import { type Drill, type DrillName, drills } from "./drills.ts";
-import type { DrillSite, Fault } from "./faults.ts";
-import { type DrillOptions, REFUSAL } from "./options.ts";
+import type { Fault } from "./faults.ts";
+
+export interface DrillOptions {
+  names: DrillName[];
+  stage: string;
+  /** The operator accepts a drill in a stage that keeps its data. */
+  isConfirmed: boolean;
+}
 
 export interface DrillLimits {
   /** Length of a minute in milliseconds; tests shorten it. */
@@ -48,42 +54,30 @@ export async function runDrills(
   limits: DrillLimits = defaultLimits,
 ): Promise<boolean> {
   const stack = await readStack(stage);
-  if (stack.isProtected && !isConfirmed) throw new UsageError(REFUSAL);
+  if (stack.isProtected && !isConfirmed) {
+    throw new UsageError("A drill wakes the on-call engineer of this stage: pass --yes to confirm.");
+  }
   const alarms = await readAlarms(stack);
   const plan = names.flatMap((name) => planOf(name, stack, alarms));
   const count = { rang: 0, SILENT: 0, skip: 0, left: 0 };
   const ring = async (each: Ringing): Promise<void> => {
-    const isTooCostly = each.drill.disturbs && stack.isProtected;
-    const outcome = isTooCostly
-      ? tooCostly(each.drill)
-      : interrupt.aborted
-        ? notBegun
-        : await ringAlarm(each, stack, interrupt, limits);
-    count[outcome.verdict] += 1;
-    if (outcome.left !== undefined) count.left += 1;
-    print(`  ${outcome.verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${outcome.note}`);
-    if (outcome.left !== undefined) print(`${" ".repeat(10)}LEFT BEHIND: ${outcome.left}`);
+    const { verdict, note, left } = await ringAlarm(each, stack, interrupt, limits);
+    count[verdict] += 1;
+    print(`  ${verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${note}`);
+    if (left === undefined) return;
+    count.left += 1;
+    print(`${" ".repeat(10)}LEFT BEHIND: ${left}`);
   };
-
-  // Drills that stop a part of the service would disturb the others, and each other.
-  const [alone, together] = [true, false].map((is) => plan.filter(({ drill }) => (drill.disturbs ?? false) === is)) as [
-    Ringing[],
-    Ringing[],
-  ];
-  await Promise.all(together.map(ring));
-  for (const each of alone) await ring(each);
+  await Promise.all(plan.map(ring));
 
   const parts = [`${count.rang} rang`, `${count.SILENT} silent`, `${count.skip} skipped`];
   print(`${count.SILENT + count.left > 0 ? "Drill failed" : "Drill finished"}: ${parts.join(", ")}.`);
   return count.SILENT + count.left === 0;
 }
 
-const notBegun: Outcome = { verdict: "skip", note: "interrupted" };
+const silent = (note: string): Outcome => ({ verdict: "SILENT", note });
 
-const tooCostly = ({ costs }: Drill): Outcome => ({
-  verdict: "skip",
-  note: `a stage that keeps its data must not bear the cost: ${costs}. Set its state, as docs/runbook.md shows`,
-});
+const notBegun: Outcome = { verdict: "skip", note: "interrupted" };
 
 /** Returns the alarms that a drill rings. */
 function planOf(name: DrillName, stack: StageStack, alarms: Alarm[]): Ringing[] {
@@ -97,86 +91,59 @@ async function ringAlarm(
   { drill, alarm }: Ringing,
   stack: StageStack,
   interrupt: AbortSignal,
-  { minuteMs, pollMs }: DrillLimits,
+  limits: DrillLimits,
 ): Promise<Outcome> {
-  const isOnBefore = { verdict: "skip", note: "is in ALARM already: find out why first" } as const;
-  if (alarm.StateValue === "ALARM") return isOnBefore;
-  const site: DrillSite = {
-    stack,
-    mark: `drill-${crypto.randomUUID()}`,
-    wait: async (ms) => void (await sleep(ms, undefined, { signal: interrupt })),
-    minuteMs,
-  };
-  const waitMs = minuteMs * drill.waitMinutes;
-  let fault: Fault | undefined;
+  if (alarm.StateValue === "ALARM") return { verdict: "skip", note: "is in ALARM already: find out why first" };
+  if (interrupt.aborted) return notBegun;
+  const fault = drill.fault({ stack, mark: `drill-${crypto.randomUUID()}`, minuteMs: limits.minuteMs });
   let outcome: Outcome;
   try {
-    // Another drill of this run may have rung it.
-    if (!(await hasEnded(alarm, site, pollMs))) return isOnBefore;
     const startedAt = new Date();
-    fault = drill.fault(site);
     await fault.start();
-    outcome = await waitForRinging(alarm, fault, { site, startedAt, waitMs, pollMs });
+    const waitMs = limits.minuteMs * drill.waitMinutes;
+    outcome = await waitForRinging(alarm, fault, { ...limits, startedAt, waitMs, interrupt });
   } catch (error) {
-    outcome = interrupt.aborted ? notBegun : { verdict: "SILENT", note: (error as Error).message };
+    outcome = interrupt.aborted ? notBegun : silent((error as Error).message);
   }
   try {
-    await fault?.end();
+    await fault.end();
   } catch (error) {
     outcome.left = (error as Error).message;
   }
   return outcome;
 }
 
-/** Max wait for the end of an alarm that another drill has rung. */
-const END_MINUTES = 15;
-
-async function hasEnded({ AlarmName }: Alarm, site: DrillSite, pollMs: number): Promise<boolean> {
-  const giveUpAt = Date.now() + END_MINUTES * site.minuteMs;
-  for (;;) {
-    const [alarm] = await describeAlarms([AlarmName]);
-    if (alarm?.StateValue !== "ALARM") return true;
-    if (Date.now() > giveUpAt) return false;
-    await site.wait(pollMs);
-  }
-}
-
-interface Waiting {
-  site: DrillSite;
+interface Waiting extends DrillLimits {
   startedAt: Date;
   waitMs: number;
-  pollMs: number;
+  interrupt: AbortSignal;
 }
 
 /** Waits until the alarm has rung and notified its topic. The history shows it also when the alarm has ended since. */
 async function waitForRinging(
   alarm: Alarm,
   fault: Fault,
-  { site, startedAt, waitMs, pollMs }: Waiting,
+  { startedAt, waitMs, minuteMs, pollMs, interrupt }: Waiting,
 ): Promise<Outcome> {
   const sinceMs = () => Date.now() - startedAt.getTime();
-  const seconds = () => `${Math.round(sinceMs() / 1000)} s`;
+  const after = () => `${Math.round(sinceMs() / 1000)} s`;
   let rangAtMs: number | undefined;
   let repeatedAtMs = 0;
   for (;;) {
     const history = await historyOf(alarm, startedAt);
     if (rangAtMs === undefined && history.some(isRinging)) rangAtMs = sinceMs();
-    if (rangAtMs !== undefined) {
-      const failure = history.find(isFailedAction);
-      if (failure) return { verdict: "SILENT", note: `rang after ${seconds()}, but ${failure.HistorySummary}` };
-      const action = history.find(isAction);
-      if (action) return { verdict: "rang", note: `after ${seconds()}, and notified its topic` };
-      if (sinceMs() - rangAtMs > NOTIFICATION_MINUTES * site.minuteMs) {
-        return { verdict: "SILENT", note: `rang after ${seconds()}, but notified no topic` };
-      }
-    } else if (sinceMs() > waitMs) {
-      return { verdict: "SILENT", note: `did not ring within ${seconds()}` };
+    const failure = history.find(isFailedAction);
+    if (failure) return silent(`rang after ${after()}, but ${failure.HistorySummary}`);
+    if (history.some(isAction)) return { verdict: "rang", note: `after ${after()}, and notified its topic` };
+    if (rangAtMs !== undefined && sinceMs() - rangAtMs > NOTIFICATION_MINUTES * minuteMs) {
+      return silent(`rang after ${after()}, but notified no topic`);
     }
-    if (rangAtMs === undefined && sinceMs() - repeatedAtMs >= site.minuteMs) {
+    if (rangAtMs === undefined && sinceMs() > waitMs) return silent(`did not ring within ${after()}`);
+    if (rangAtMs === undefined && sinceMs() - repeatedAtMs >= minuteMs) {
       repeatedAtMs = sinceMs();
       await fault.repeat?.();
     }
-    await site.wait(pollMs);
+    await sleep(pollMs, undefined, { signal: interrupt });
   }
 }
 

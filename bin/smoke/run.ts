@@ -3,43 +3,35 @@ import { createClient } from "../../packages/client/src/client.ts";
 import { ApiError } from "../../packages/client/src/errors.ts";
 import { style } from "../demo/demo-page.ts";
 import { startReceiver } from "../demo/demo-receiver.ts";
-import { type Check, type CheckContext, type CheckGroup, CheckSkipped, CheckWarning, type Limits } from "./check.ts";
-import { askAt, gateway } from "./gateway-checks.ts";
-import { keyJourney, removeAll, webhookJourney } from "./journey.ts";
-import { access, closedEndpoint, logQueries, monitoring, versions } from "./operator-checks.ts";
+import type { CheckContext, CheckGroup, Limits, RunCheck } from "./check.ts";
+import { gateway } from "./gateway-checks.ts";
+import { journey, removeAll } from "./journey.ts";
+import { monitoring } from "./operator-checks.ts";
 import type { SmokeOptions } from "./options.ts";
 
-const MINUTE_MS = 60_000;
+const defaultLimits: Limits = { requestMs: 10_000, deliveryMs: 30_000, totalMs: 120_000 };
 
-const defaultLimits: Limits = {
-  requestMs: 10_000,
-  deliveryMs: 30_000,
-  totalMs: MINUTE_MS,
-  metricsMs: 5 * MINUTE_MS,
-  changeMs: MINUTE_MS,
-  pollMs: 5_000,
+const cleanup: CheckGroup = {
+  title: "Cleanup",
+  sections: ["api-errors"],
+  async run(context, check) {
+    const claim = "everything that was created is removed";
+    await check(
+      claim,
+      () => removeAll(context),
+      (removed) => `${removed} removed`,
+    );
+  },
 };
 
-/** The checks of every run, in their order: later ones use what earlier ones created. */
-export const userGroups: CheckGroup[] = [gateway, keyJourney, webhookJourney];
-
-/** Those of `--operator`. */
-export const operatorGroups: CheckGroup[] = [access, closedEndpoint, monitoring, versions, logQueries];
-
-/** Returns the checks that the options ask for. */
-function selectedGroups({ operator }: SmokeOptions): CheckGroup[] {
-  if (!operator) return userGroups;
-  return [...userGroups, ...operatorGroups.filter((group) => operator.closesEndpoint || group !== closedEndpoint)];
-}
-
-type Verdict = "ok" | "warn" | "skip" | "FAIL";
+export const groups: CheckGroup[] = [gateway, journey, monitoring, cleanup];
 
 /**
- * Checks a stage against its documented behavior, then removes everything that was created there.
+ * Checks a stage against its documented behavior, then removes everything that was created there. A failed check ends the
+ * run, because the next ones build on it.
  * @param print receives each line of the report, with credentials removed
  * @param interrupt ends the run early: the request in flight is finished, created resources are removed
  * @param given limits other than the defaults
- * @param groups the checks to run, in this order; absent = those that the options ask for
  * @returns whether all checks ran and none failed
  */
 export async function smoke(
@@ -47,105 +39,70 @@ export async function smoke(
   print: (line: string) => void,
   interrupt: AbortSignal,
   given: Partial<Limits> = {},
-  groups = selectedGroups(options),
 ): Promise<boolean> {
   const startedAt = new Date();
-  // Metrics take minutes to arrive.
-  const limits = { ...defaultLimits, ...(options.operator && { totalMs: 15 * MINUTE_MS }), ...given };
+  const limits = { ...defaultLimits, ...given };
   const { baseUrl, token, receiver } = options;
   const stop = AbortSignal.any([interrupt, AbortSignal.timeout(limits.totalMs)]);
   const secrets = new Set([token, ...(typeof receiver === "object" ? [receiver.url] : [])]);
-  // Not aborted by `stop`: a request in flight is finished, so that no created resource is missed.
-  const clientOf = (credential: string) =>
-    createClient({
-      baseUrl,
-      token: credential,
-      timeoutSeconds: limits.requestMs / 1000,
-      maxRetries: 3,
-      maxWaitSeconds: 10,
-    });
+  const timeoutSeconds = limits.requestMs / 1000;
   const context: CheckContext = {
     options,
-    user: clientOf(token),
-    holderOf: clientOf,
-    ask: askAt(baseUrl, limits.requestMs),
+    // Not aborted by `stop`: a request in flight is finished, so that no created resource is missed.
+    clientOf: (credential) =>
+      createClient({ baseUrl, token: credential, timeoutSeconds, maxRetries: 3, maxWaitSeconds: 10 }),
     mark: `smoke-${startedAt.toISOString().replaceAll(/[-:]|\.\d+/g, "")}-${randomBytes(3).toString("hex")}`,
-    startedAt,
     limits,
     stop,
     secrets,
-    created: new Map(),
-    count: { rejected: 0, tests: 0 },
+    isAccepted: false,
     ...(receiver === "listen" && { receiver: await startReceiver() }),
   };
   const say = (line: string) => print(redacted(line, secrets));
-  const count: Record<Verdict, number> = { ok: 0, warn: 0, skip: 0, FAIL: 0 };
-  const report = async (check: Check, sections: string[]): Promise<Verdict> => {
-    const begin = performance.now();
-    const [verdict, note] = await outcomeOf(check, context);
-    count[verdict] += 1;
-    for (const line of linesOf(check.claim, verdict, note, performance.now() - begin, sections)) say(line);
-    return verdict;
-  };
+  const count = { ok: 0, failed: 0 };
+  const checkIn =
+    ({ sections }: CheckGroup, end?: AbortSignal): RunCheck =>
+    async (claim, verify, noteOf) => {
+      end?.throwIfAborted();
+      const begin = performance.now();
+      const head = () => `${`${Math.round(performance.now() - begin)} ms`.padStart(9)}  ${claim}`;
+      try {
+        const result = await verify();
+        count.ok += 1;
+        say(`  ${style("green", "ok  ")} ${head()}${noteOf ? ` (${noteOf(result)})` : ""}`);
+        return result;
+      } catch (error) {
+        if (end?.aborted) throw error;
+        count.failed += 1;
+        const { message } = error as Error;
+        const cause = error instanceof ApiError ? `got ${error.status} ${error.code}: ${message}` : message;
+        say(`  ${style("red", "FAIL")} ${head()}`);
+        for (const line of [cause, `see docs/runbook.md: ${sections.join(", ")}`]) say(`${" ".repeat(18)}${line}`);
+        throw error;
+      }
+    };
 
   say(`\n${style("bold", baseUrl)}`);
-  const isFinished = await checkAll();
+  let isFinished = true;
+  for (const group of groups) {
+    if (group === monitoring && options.stage === undefined) continue;
+    const isCleanup = group === cleanup;
+    if (!isFinished && !isCleanup) continue;
+    say(`\n${style("bold", group.title)}`);
+    await group.run(context, checkIn(group, isCleanup ? undefined : stop)).catch(() => {
+      isFinished = false;
+      if (isCleanup) return;
+      const late = `Time limit of ${limits.totalMs / 1000} s reached`;
+      const reason = interrupt.aborted ? "Interrupted" : stop.aborted ? late : "A check failed";
+      say(`\n${reason}: the remaining checks were not run.`);
+    });
+  }
   context.receiver?.close();
-  // In every case.
-  say(`\n${style("bold", "Cleanup")}`);
-  await report(cleanup, ["api-errors"]);
 
-  const counts = `${count.ok} ok, ${count.warn} with a warning, ${count.FAIL} failed, ${count.skip} skipped`;
-  const verdict = count.FAIL > 0 ? style("red", "failed") : isFinished ? style("green", "passed") : "not finished";
-  say(`\nSmoke test ${verdict}: ${counts}, in ${((Date.now() - startedAt.getTime()) / 1000).toFixed(1)} s.\n`);
-  return isFinished && count.FAIL === 0;
-
-  /** @returns whether all checks ran */
-  async function checkAll(): Promise<boolean> {
-    for (const { title, sections, checks } of groups) {
-      say(`\n${style("bold", title)}`);
-      for (const check of checks) {
-        if ((await report(check, sections)) === "FAIL" && check.isGate) return false;
-        if (!stop.aborted) continue;
-        const reason = interrupt.aborted ? "Interrupted" : `Time limit of ${limits.totalMs / 1000} s reached`;
-        say(`\n${reason}: the remaining checks were not run.`);
-        return false;
-      }
-    }
-    return true;
-  }
-}
-
-const cleanup: Check = {
-  claim: "everything that was created is removed",
-  async run(context) {
-    return `${await removeAll(context)} removed`;
-  },
-};
-
-/** @returns the verdict, and what is printed beside or below the claim */
-async function outcomeOf(check: Check, context: CheckContext): Promise<[Verdict, string | undefined]> {
-  try {
-    return ["ok", await check.run(context)];
-  } catch (error) {
-    const { message } = error as Error;
-    if (error instanceof CheckSkipped) {
-      const isFailure = context.options.requiresAll && !error.isExcused;
-      return isFailure ? ["FAIL", `not checked, but --all requires it: ${message}`] : ["skip", message];
-    }
-    if (error instanceof CheckWarning) return ["warn", message];
-    if (error instanceof ApiError) return ["FAIL", `got ${error.status} ${error.code}: ${message}`];
-    return ["FAIL", message];
-  }
-}
-
-function linesOf(claim: string, verdict: Verdict, note: string | undefined, ms: number, sections: string[]): string[] {
-  const color = { ok: "green", warn: "bold", skip: "dim", FAIL: "red" } as const;
-  const head = `  ${style(color[verdict], verdict.padEnd(4))} ${`${Math.round(ms)} ms`.padStart(9)}  ${claim}`;
-  if (verdict === "ok") return [note === undefined ? head : `${head} (${note})`];
-  if (verdict === "skip") return [`${head}: not checked, ${note}`];
-  const indent = " ".repeat(18);
-  return [head, `${indent}${note}`, `${indent}see docs/runbook.md: ${sections.join(", ")}`];
+  const verdict = count.failed > 0 ? style("red", "failed") : isFinished ? style("green", "passed") : "not finished";
+  const seconds = ((Date.now() - startedAt.getTime()) / 1000).toFixed(1);
+  say(`\nSmoke test ${verdict}: ${count.ok} ok, ${count.failed} failed, in ${seconds} s.\n`);
+  return isFinished && count.failed === 0;
 }
 
 /** Removes known secrets and everything that looks like a credential: the output may be the log of a CI job. */

@@ -3,10 +3,8 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DynamoDBClient, QueryCommand } from "@aws-sdk/client-dynamodb";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../../bin/command/mint-token.ts";
-import { tables } from "../../functions/foundation/manifest/tables.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
 import {
@@ -20,7 +18,7 @@ import {
 import { useReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
-/* The commands that talk to a running service: token, project, event, demo. */
+/* The commands that talk to a running service: token, project, invoke, event, demo. */
 
 const root = join(import.meta.dirname, "../..");
 const settings = { DATA_DIR: freshDataDir() };
@@ -80,68 +78,23 @@ test("project --id --role puts another user into the same project as a viewer", 
   expect(status).toBe(403);
 });
 
-test("project remove takes the user out of the project", async () => {
-  const user = randomUUID();
-  const { stdout: id } = await commandHere("project", ["--user", user, "--name", "Shop"], settings);
-  const remove = () => commandHere("project", ["remove", "--user", user, "--id", id.trim()], settings);
-  expect(await remove()).toEqual({ code: 0, stdout: `${user} removed\n`, stderr: "" });
-  expect((await call(tokenFor(user), "/v1/projects")).body.data).toEqual([]);
-  expect((await remove()).stdout).toBe(`${user} was not a member\n`);
-});
+const invoke = (name: string, payload: object) => commandHere("invoke", [name, JSON.stringify(payload)], settings);
 
-async function storedStatuses(webhookId: string): Promise<string[]> {
-  const credentials = { accessKeyId: "local", secretAccessKey: "local" };
-  const dynamo = new DynamoDBClient({ region: "us-east-1", credentials, endpoint: run.dynamoEndpoint });
-  const query = new QueryCommand({
-    TableName: tables.deliveries.name,
-    KeyConditionExpression: "webhook_id = :id",
-    ExpressionAttributeValues: { ":id": { S: webhookId } },
-  });
-  const { Items = [] } = await dynamo.send(query).finally(() => dynamo.destroy());
-  return Items.map(({ status }) => status?.S ?? "");
-}
-
-test("project suspend holds the events of a project, and resume ends that and names what to recover", async () => {
+test("invoke calls a function of the platform, and prints what it returns or why it failed", async () => {
   const user = randomUUID();
   const id = (await commandHere("project", ["--user", user, "--name", "Shop"], settings)).stdout.trim();
-  const token = tokenFor(user);
+  const { code, stdout, stderr } = await invoke("projects-suspend", { project_id: id, suspended: true });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(JSON.parse(stdout)).toMatchObject({ project_id: id, suspended: true, webhooks: [] });
   const webhook = { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] };
-  const { body } = await call(token, `/v1/projects/${id}/webhooks`, webhook);
-  const path = `/v1/projects/${id}/webhooks/${body.data.id}`;
-  const suspended = await commandHere("project", ["suspend", "--id", id], settings);
-  expect(suspended).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/^suspended since \S+Z, with 1 webhooks\n$/),
-    stderr: "",
-  });
-  const since = /since (\S+Z)/.exec(suspended.stdout)?.[1];
-  expect((await call(token, path)).body.data.suspended_at).toBe(since);
-  expect((await call(token, `${path}/test`, {})).body.error.code).toBe("project_suspended");
-  await commandHere("event", ["--project", id, "--event", "deploy.started"], settings);
-  expect((await call(token, `${path}/deliveries`)).body.error.code).toBe("project_suspended");
-  await eventually(async () => expect(await storedStatuses(body.data.id)).toEqual(["held"]));
-  const resumed = await commandHere("project", ["resume", "--id", id], settings);
-  expect(resumed.stdout).toContain(`was suspended since ${since}\n`);
-  expect(resumed.stdout).toContain(`recover --project ${id} --webhook ${body.data.id} --since <time> --status held`);
-  expect((await call(token, `${path}/test`, {})).status).toBe(202);
-  expect((await commandHere("project", ["resume", "--id", id], settings)).stdout).toBe("was not suspended\n");
-  const empty = (await commandHere("project", ["--user", user, "--name", "Empty"], settings)).stdout.trim();
-  await commandHere("project", ["suspend", "--id", empty], settings);
-  const withoutWebhooks = await commandHere("project", ["resume", "--id", empty], settings);
-  expect(withoutWebhooks.stdout).toMatch(/^was suspended since \S+Z\n$/);
-});
-
-test("keys revoke-all deletes the keys of a user", async () => {
-  const user = randomUUID();
-  const token = tokenFor(user);
-  const { key } = (await call(token, "/v1/api-keys", { name: "ci" })).body.data;
-  expect((await call(key, "/v1/projects")).status).toBe(200);
-  const revokeAll = () => commandHere("keys", ["revoke-all", "--user", user], settings);
-  // As a process, whose output has no line of the log.
-  const revoked = await runCommand("keys", ["revoke-all", "--user", user], settings);
-  expect(revoked).toEqual({ code: 0, stdout: "1 API key deleted\n", stderr: "" });
-  expect((await call(key, "/v1/projects")).body.error.code).toBe("invalid_api_key");
-  expect((await revokeAll()).stdout).toBe("0 API keys deleted\n");
+  const { body } = await call(tokenFor(user), `/v1/projects/${id}/webhooks`, webhook);
+  expect(body.error.code).toBe("project_suspended");
+  const removal = { user_id: user, project_id: id };
+  expect((await invoke("projects-remove-member", removal)).stdout).toContain('"removed":true');
+  expect((await call(tokenFor(user), "/v1/projects")).body.data).toEqual([]);
+  const failed = await invoke("projects-suspend", { project_id: id });
+  expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("suspended") });
+  expect(failed.stderr).not.toContain("    at ");
 });
 
 test("event queues a deployment event, and the webhook is called", async () => {
@@ -164,22 +117,16 @@ test.each([
   ["token", ["--user", "a", "--expires-in", "60s60"], "--expires-in must be whole seconds."],
   ["token", ["--user", "a", "--expires-in", "1000000000"], "--expires-in must be whole seconds."],
   ["token", ["--usr", "a"], "Unknown option '--usr'."],
-  ["demo", ["ci", "now"], "Unexpected argument 'now'."],
   ["project", ["--user", "a"], "--name is missing."],
   ["project", ["--user", "a", "--name", "n", "--id", "7"], "--id must be a UUID."],
   ["project", ["--user", "a", "--name", " ", "--role", "owner"], "--name must not be blank."],
   ["project", ["--user", "a", "--name", "n", "--role", "owner"], '--role must be "admin" or "viewer"'],
   ["project", ["--name", "n"], "--user is missing."],
-  ["project", ["remove", "--id", randomUUID()], "--user is missing."],
-  ["project", ["remove", "--user", "a"], "--id is missing."],
-  ["project", ["suspend"], "--id is missing."],
-  ["project", ["resume", "--id", "7"], "--id must be a UUID."],
-  ["project", ["pause", "--id", randomUUID()], "No command named pause. Pass remove, suspend or resume, or none."],
-  ["project", ["resume", "all", "--id", randomUUID()], "No command named resume all."],
-  ["keys", ["revoke-all"], "--user is missing."],
-  ["keys", ["revoke-all", "--user", " "], "--user must have 1 to 255 characters."],
-  ["keys", ["--user", "a"], "Pass revoke-all."],
-  ["keys", ["revoke-all", "bob", "--user", "a"], "Pass revoke-all."],
+  ["project", ["remove", "--user", "a", "--name", "n"], "Unexpected argument"],
+  ["invoke", [], "No function named ."],
+  ["invoke", ["deliveries-fan-out", "{}"], "No function named deliveries-fan-out."],
+  ["invoke", ["projects-suspend"], "Pass one JSON object."],
+  ["invoke", ["projects-suspend", "{}", "{}"], "Pass one JSON object."],
   ["event", ["--project", randomUUID()], "--event is missing."],
   ["event", ["--project", randomUUID(), "--event", "deploy.exploded"], "--event must be one of deploy.started"],
   ["event", ["--project", "7", "--event", "deploy.failed"], "--project must be a UUID."],
@@ -216,7 +163,7 @@ test.each<[string, () => object]>([
     ["console", []],
     ["dlq", ["list"]],
     ["import", ["keys", "file"]],
-    ["replay", ["--project", randomUUID(), "--since", "2026-01-31T09:30:00Z"]],
+    ["invoke", ["projects-suspend", "{}"]],
   ] as const) {
     const { code, stderr } = await commandHere(file, [...args], nowhere);
     expect({ file, code, stderr }).toEqual({
@@ -284,43 +231,21 @@ test("demo starts its own service when none is running, and prints how to start 
   expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
 });
 
-test.each([[[]], [["ci"]]])(
-  "demo %j ends when its own service cannot start, and leaves nothing behind",
-  async (args) => {
-    const TMPDIR = freshDataDir();
-    const engines = { DATA_DIR: freshDataDir(), TMPDIR, AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" };
-    const { code, stderr } = await runCommand("demo", args, engines);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(/^The SQS engine at .* cannot be used/),
-    });
-    expect(readdirSync(TMPDIR)).toEqual([]);
-  },
-);
+test("demo ends when its own service cannot start, and leaves nothing behind", async () => {
+  const TMPDIR = freshDataDir();
+  const engines = { DATA_DIR: freshDataDir(), TMPDIR, AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" };
+  const { code, stderr } = await runCommand("demo", [], engines);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(/^The SQS engine at .* cannot be used/),
+  });
+  expect(readdirSync(TMPDIR)).toEqual([]);
+});
 
 test("demo prints the error of the API when it is rejected", async () => {
   const other = { ...settings, JWT_SECRET: "another secret than that of the running service" };
   const { code, stderr } = await commandHere("demo", [], other);
   expect({ code, stderr }).toEqual({ code: 1, stderr: "The JWT is not signed by the identity provider.\n" });
-});
-
-test("demo ci shows a job without a key, and that everything else is refused, beside a running service", async () => {
-  const { code, stdout, stderr } = await runCommand("demo", ["ci"], settings);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  const refused = [...stdout.matchAll(/✔ (\d{3} \w+) +(.+)/g)].map(([, answer, what]) => `${what}: ${answer}`);
-  expect(refused).toEqual([
-    "another repository of the same name: 401 workflow_not_trusted",
-    "a pull request of this repository: 401 workflow_not_trusted",
-    "a token for another service: 401 invalid_token",
-    "another project: 404 not_found",
-    "a permission that it was not given: 403 insufficient_permission",
-    "an API key for later: 403 session_required",
-    "the next request with the same token: 401 workflow_not_trusted",
-  ]);
-  expect(stdout.match(/^(\d {2}| {3})\S/gm)).toHaveLength(19);
-  expect(stdout).toMatch(/npm run --silent issuer\s+$/);
-  expect(stdout).toMatch(/the log names workflow:[0-9a-f-]{36}, acme\/shop, refs\/heads\/main, run 30\n/);
-  expect(stdout).not.toContain("✘");
 });
 
 // test/bin/emulator/local.test.ts tests it when only the running service has the setting.
@@ -353,12 +278,11 @@ test("the running service sweeps every 5 s", async () => {
 const printsCredential: Record<string, boolean> = {
   ...{ app: false, build: false, demo: false, dlq: false, drill: false, event: false, import: false, issuer: false },
   ...{
-    keys: false,
+    invoke: false,
     local: false,
     lock: false,
     openapi: false,
     project: false,
-    replay: false,
     smoke: false,
     trace: false,
   },
@@ -384,7 +308,7 @@ describe("a stdout that cannot be written", () => {
     ["console", "--user", "alice"],
     ["event", "--project", randomUUID(), "--event", "deploy.started"],
     ["project", "--user", "alice", "--name", "Lost"],
-    ["keys", "revoke-all", "--user", "no-such-user"],
+    ["invoke", "api-keys-revoke-all", '{"user_id":"no-such-user"}'],
     ["demo"],
     ["token", "--help"],
   ];

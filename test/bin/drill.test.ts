@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { helpPage, readArguments, UsageError } from "../../bin/command/command.ts";
+import { drillProgram, readDrillOptions } from "../../bin/commands/drill.ts";
 import { type DrillName, drills } from "../../bin/drill/drills.ts";
-import { drillProgram, readDrillOptions } from "../../bin/drill/options.ts";
 import { runDrills } from "../../bin/drill/run.ts";
 import { SynthesizedStack } from "../lib/synthesized.ts";
 import { AwsAccount, serveAwsAccount } from "../support/aws-account.ts";
@@ -53,11 +53,8 @@ const names = Object.keys(drills) as DrillName[];
 /** What must be as before when a drill has ended. */
 const settings = () => ({
   messages: [...account.queues.values()].flat(),
-  fanOut: account.fanOut.State,
-  isSweepEnabled: account.isSweepEnabled,
-  concurrency: [...account.concurrency],
 });
-const untouched = { messages: [], fanOut: "Enabled", isSweepEnabled: true, concurrency: [] };
+const untouched = { messages: [] };
 
 describe("in dev", () => {
   beforeEach(() => {
@@ -86,7 +83,7 @@ describe("in dev", () => {
     expect(settings()).toEqual(untouched);
   });
 
-  test("all rings each alarm that has a drill, and those that stop a part of the service one after the other", async () => {
+  test("all rings each alarm that has a drill, at once", async () => {
     // All at once take longer: on a busy machine their values would be old before CloudWatch is asked.
     const minuteMs = 10 * limits.minuteMs;
     account.periodMs = 2 * minuteMs;
@@ -94,21 +91,16 @@ describe("in dev", () => {
     expect({ allRang, lines }).toMatchObject({ allRang: true });
     expect(lines.at(-1)).toBe(`Drill finished: ${names.length} rang, 0 silent, 0 skipped.`);
     expect(settings()).toEqual(untouched);
-    const stops = account.calls.flatMap(
-      ({ action }) => /^[A-Z][a-z]+(?=Rule$|FunctionConcurrency$)/.exec(action) ?? [],
-    );
-    const throttled = ["Get", "Put", "Delete"];
-    expect(stops).toEqual(["Disable", "Enable", ...throttled, ...throttled]);
   });
 
   test("says when an alarm stays silent, and undoes the fault", async () => {
-    const alarm = account.alarms.get("dev-page-sweep-not-running");
-    if (alarm) alarm.properties.TreatMissingData = "notBreaching";
+    const alarm = account.alarms.get("dev-page-events-dead-letters");
+    if (alarm) alarm.properties.Threshold = 2;
     const ended = { HistoryItemType: "StateUpdate", HistorySummary: "Alarm updated from ALARM to OK" };
     alarm?.history.push({ Timestamp: Date.now() / 1000 + 60, ...ended });
-    const { allRang, text } = await drill(["sweep-not-running"]);
+    const { allRang, text } = await drill(["events-dead-letters"]);
     expect(allRang).toBe(false);
-    expect(text).toMatch(/SILENT {2}dev-page-sweep-not-running: did not ring within/);
+    expect(text).toMatch(/SILENT {2}dev-page-events-dead-letters: did not ring within/);
     expect(settings()).toEqual(untouched);
   });
 
@@ -146,20 +138,6 @@ describe("in dev", () => {
     expect(settings()).toEqual(untouched);
   });
 
-  test("a drill that is interrupted while its mapping is changing enables it as soon as Lambda accepts that", async () => {
-    account.transitionCalls = 20;
-    const interrupt = new AbortController();
-    const watch = setInterval(() => account.fanOut.State === "Disabling" && interrupt.abort(), 1);
-    const { text } = await drill(["events-waiting"], "dev", { interrupt: interrupt.signal });
-    clearInterval(watch);
-    expect(text).toContain("dev-page-events-waiting: interrupted");
-    expect(text).not.toContain("LEFT BEHIND");
-    const updates = account.calls.filter(({ action }) => action === "UpdateEventSourceMapping");
-    expect(updates.map(({ input }) => input.Enabled)).toEqual([false, ...updates.slice(1).map(() => true)]);
-    expect(updates.length).toBeGreaterThan(2);
-    expect(settings()).toEqual(untouched);
-  });
-
   test("says why a fault could not begin, and looks for nothing that was not sent", async () => {
     account.denied.add("SendMessage");
     const { allRang, text } = await drill(["events-dead-letters"]);
@@ -169,10 +147,10 @@ describe("in dev", () => {
   });
 
   test("names what it could not undo", async () => {
-    account.denied.add("EnableRule");
-    const { allRang, text } = await drill(["sweep-not-running"]);
+    account.denied.add("DeleteMessage");
+    const { allRang, text } = await drill(["events-dead-letters"]);
     expect(allRang).toBe(false);
-    expect(text).toContain("LEFT BEHIND: EnableRule: AccessDeniedException: not authorized: EnableRule");
+    expect(text).toContain("LEFT BEHIND: not authorized: DeleteMessage");
   });
 
   test("deletes only its own message from a dead-letter queue, and shows the others again", async () => {
@@ -186,43 +164,13 @@ describe("in dev", () => {
     expect(queue).toEqual([{ id: "other", body: "{}", isHidden: false }]);
   });
 
-  test("skips an alarm that rings after all were read, as by another drill, and does not end", async () => {
-    const queue = account.queue("deployment-webhooks-dev-deliveries-dlq");
-    const { evaluate } = account;
-    account.evaluate = () => {
-      evaluate.call(account);
-      if (queue.length === 0) queue.push({ id: "other", body: "{}" });
-    };
-    const { text } = await drill(["deliveries-dead-letters"]);
-    expect(text).toContain("skip    dev-page-deliveries-dead-letters: is in ALARM already: find out why first");
-  });
-
   test("deletes a message that arrives in the dead-letter queue two minutes after the fault has ended", async () => {
     const { consumeEvents } = account;
     account.consumeEvents = () => void setTimeout(() => consumeEvents.call(account), 2 * limits.minuteMs);
-    const { text } = await drill(["events-waiting"]);
+    const alarm = account.alarms.get("dev-page-events-dead-letters");
+    if (alarm) alarm.properties.Threshold = 0;
+    const { text } = await drill(["events-dead-letters"]);
     expect(text).not.toContain("LEFT BEHIND");
-    expect(settings()).toEqual(untouched);
-  });
-
-  test.each([
-    ["", ""],
-    [", also when it cannot be read", "GetFunctionConcurrency"],
-  ])("keeps a reserved concurrency of a function%s", async (_, denied) => {
-    const name = account.nameOf("AWS::Lambda::Function", "EndpointsRevokeCredentialsFunction");
-    account.concurrency.set(name, 3);
-    account.denied.add(denied);
-    await drill(["api-errors"]);
-    expect(account.concurrency.get(name)).toBe(3);
-  });
-
-  test("an interrupted drill undoes its fault and is not reported as silent", async () => {
-    const interrupt = new AbortController();
-    const alarm = account.alarms.get("dev-page-sweep-not-running");
-    if (alarm) alarm.properties.TreatMissingData = "notBreaching";
-    setTimeout(() => interrupt.abort(), 100);
-    const { text } = await drill(["sweep-not-running"], "dev", { interrupt: interrupt.signal });
-    expect(text).toContain("dev-page-sweep-not-running: interrupted");
     expect(settings()).toEqual(untouched);
   });
 });
@@ -233,22 +181,17 @@ describe("in a stage that keeps its data", () => {
   });
 
   test("does nothing without --yes", async () => {
-    await expect(drill(["sweep-not-running"], "prod")).rejects.toThrow("pass --yes to confirm");
+    await expect(drill(["events-dead-letters"], "prod")).rejects.toThrow("pass --yes to confirm");
     expect(new Set(account.calls.map(({ action }) => action))).toEqual(
       new Set(["DescribeStacks", "ListStackResources"]),
     );
   });
 
-  test("never stops a part of the service: the runbook has another way", async () => {
+  test("rings the alarms with --yes", async () => {
     // Many at once: on a busy machine the answers would arrive after two short minutes.
     const minuteMs = 10 * limits.minuteMs;
     const { allRang, text } = await drill(names, "prod", { isConfirmed: true, minuteMs });
     expect({ allRang, text }).toMatchObject({ allRang: true });
-    const actions = new Set(account.calls.map(({ action }) => action));
-    for (const action of ["UpdateEventSourceMapping", "DisableRule", "PutFunctionConcurrency"]) {
-      expect(actions).not.toContain(action);
-    }
-    expect(text).toMatch(/skip {4}prod-page-queues-stuck: .*no webhook is called.*docs\/runbook\.md/);
     expect(settings()).toEqual(untouched);
   });
 });
@@ -270,20 +213,19 @@ describe("the command line", () => {
   test.each<[string[], object | undefined]>([
     [[], undefined],
     [["--stage", "dev"], undefined],
-    [["sweep-not-running", "--stage", "dev"], { names: ["sweep-not-running"], stage: "dev", isConfirmed: false }],
+    [["delivery-errors", "--stage", "dev"], { names: ["delivery-errors"], stage: "dev", isConfirmed: false }],
     [["all", "--stage", "prod", "--yes"], { names, stage: "prod", isConfirmed: true }],
   ])("parses %j", (args, expected) => {
     expect(read(args)).toEqual(expected);
   });
 
   test.each([
-    [["sweep-not-running"], "--stage is missing"],
+    [["delivery-errors"], "--stage must be the name of a stage"],
     [["nope", "--stage", "dev"], "No drill named nope"],
     [["toString", "--stage", "dev"], "No drill named toString"],
-    [["sweep-not-running", "api-errors", "--stage", "dev"], "Pass one name, or all"],
-    [["sweep-not-running", "--stage", "prod"], "pass --yes to confirm"],
-    [["sweep-not-running", "--stage", "dev!dev"], "--stage must be the name of a stage"],
-    [["sweep-not-running", "--stag", "dev"], "Unknown option '--stag'"],
+    [["delivery-errors", "events-dead-letters", "--stage", "dev"], "Pass one name, or all"],
+    [["delivery-errors", "--stage", "dev!dev"], "--stage must be the name of a stage"],
+    [["delivery-errors", "--stag", "dev"], "Unknown option '--stag'"],
   ])("rejects %j", (args, message) => {
     expect(() => read(args)).toThrow(UsageError);
     expect(() => read(args)).toThrow(message);
@@ -298,12 +240,12 @@ describe("the command line", () => {
       AWS_SECRET_ACCESS_KEY: "b",
     };
     const unsigned = { HOME: "/nonexistent", AWS_EC2_METADATA_DISABLED: "true" };
-    const missing = await commandHere("drill", ["sweep-not-running", "--stage", "other"], aws);
-    const wrong = await commandHere("drill", ["sweep-not-running", "--stage", "prod"], aws);
+    const missing = await commandHere("drill", ["delivery-errors", "--stage", "other"], aws);
+    const wrong = await commandHere("drill", ["delivery-errors", "--stage"], aws);
     const [rang, noRegion, noCredentials] = await Promise.all([
       runCommand("drill", ["deliveries-dead-letters", "--stage", "dev"], aws),
-      runCommand("drill", ["sweep-not-running", "--stage", "dev"], unsigned),
-      runCommand("drill", ["sweep-not-running", "--stage", "dev"], { ...unsigned, AWS_REGION: "us-east-1" }),
+      runCommand("drill", ["delivery-errors", "--stage", "dev"], unsigned),
+      runCommand("drill", ["delivery-errors", "--stage", "dev"], { ...unsigned, AWS_REGION: "us-east-1" }),
     ]);
     expect(rang).toMatchObject({ code: 0, stderr: "" });
     expect(rang.stdout).toContain("Drill finished: 1 rang, 0 silent, 0 skipped.");
@@ -318,11 +260,11 @@ describe("the command line", () => {
       );
     }
     expect(wrong).toMatchObject({ code: 2, stdout: "" });
-    expect(wrong.stderr).toMatch(/^A drill wakes .* pass --yes to confirm\.\nUsage: npm run --silent drill/);
-    const alarm = account.alarms.get("dev-page-sweep-not-running");
-    if (alarm) alarm.properties.TreatMissingData = "notBreaching";
-    const interrupted = startProgram(["bin/run.cjs", "drill", "sweep-not-running", "--stage", "dev"], aws);
-    await eventually(() => expect(account.isSweepEnabled).toBe(false));
+    expect(wrong.stderr).toMatch(/^.*argument missing\.\nUsage: npm run --silent drill/);
+    const alarm = account.alarms.get("dev-page-events-dead-letters");
+    if (alarm) alarm.properties.Threshold = 2;
+    const interrupted = startProgram(["bin/run.cjs", "drill", "events-dead-letters", "--stage", "dev"], aws);
+    await eventually(() => expect(settings().messages).toHaveLength(1));
     interrupted.kill("SIGINT");
     expect(await once(interrupted, "exit")).toEqual([130, null]);
     expect(settings()).toEqual(untouched);

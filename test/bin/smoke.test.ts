@@ -8,9 +8,8 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { stripVTControlCharacters } from "node:util";
 import { helpPage, readArguments, UsageError } from "../../bin/command/command.ts";
 import type { Limits } from "../../bin/smoke/check.ts";
-import { gateway } from "../../bin/smoke/gateway-checks.ts";
 import { readSmokeOptions, type SmokeOptions, smokeProgram } from "../../bin/smoke/options.ts";
-import { operatorGroups, smoke, userGroups } from "../../bin/smoke/run.ts";
+import { groups, smoke } from "../../bin/smoke/run.ts";
 import { commandHere } from "../support/command-here.ts";
 import { freePort } from "../support/free-port.ts";
 import { listening } from "../support/listening.ts";
@@ -44,6 +43,17 @@ async function openProxy(...args: Parameters<typeof startTamperingProxy>) {
 
 const never = new AbortController().signal;
 
+const ofGateway = [
+  "an unknown route returns 404",
+  "an unknown route returns 404 with any Authorization too",
+  "an unsupported method returns 405 with the allowed ones",
+  "a request without credentials returns 401",
+  "a malformed JWT is rejected",
+  "a partner key is treated as a JWT and rejected",
+  "an unknown API key is rejected",
+  "a body over 64 KB returns 413",
+];
+
 const service = useService({ deliver: true });
 let user: ReturnType<TestService["user"]>;
 let projectId: string;
@@ -52,20 +62,15 @@ beforeEach(async () => {
   projectId = await service.project(user.userId);
 });
 
-async function check(
-  options: Partial<SmokeOptions> & { baseUrl: string },
-  limits: Partial<Limits> = {},
-  stop = never,
-  groups?: typeof userGroups,
-) {
+async function check(options: Partial<SmokeOptions> & { baseUrl: string }, limits: Partial<Limits> = {}, stop = never) {
   const lines: string[] = [];
   const print = (line: string) => void lines.push(stripVTControlCharacters(line));
   // Generous, for slow machines: tests of a limit set their own.
   const bounds = { totalMs: 90_000, ...limits };
-  const hasPassed = await smoke({ token: user.token, ...options }, print, stop, bounds, groups);
+  const hasPassed = await smoke({ token: user.token, ...options }, print, stop, bounds);
   const claims = (verdict: string) =>
     lines.flatMap((line) => new RegExp(`^ {2}${verdict} +\\d+ ms {2}(.*)$`).exec(line)?.[1] ?? []);
-  return { hasPassed, text: lines.join("\n"), ok: claims("ok"), skip: claims("skip"), FAIL: claims("FAIL") };
+  return { hasPassed, text: lines.join("\n"), ok: claims("ok"), FAIL: claims("FAIL") };
 }
 
 /** Checks the service through a proxy that tampers with it. */
@@ -92,56 +97,37 @@ function expectNoSecrets(text: string): void {
 
 describe("a healthy stage", () => {
   test("passes every check, and nothing remains on it", async () => {
-    const { hasPassed, ok, skip, text } = await check({ baseUrl: service.baseUrl, receiver: "listen" });
-    expect({ hasPassed, skip }).toEqual({ hasPassed: true, skip: [] });
+    const { hasPassed, ok, text } = await check({ baseUrl: service.baseUrl, receiver: "listen" });
+    expect(hasPassed).toBe(true);
     expect(ok).toEqual([
-      ...gateway.checks.map(({ claim }) => expect.stringContaining(claim)),
-      "the JWT is accepted (1 project)",
-      expect.stringMatching(/^a key is created, and the list does not show it \(svc_\w+…\)$/),
+      "the stage responds",
+      ...ofGateway,
+      "the JWT is that of an admin of a project",
+      "a key is created, and the list does not show it",
       "the key sees the projects of its owner, and cannot create keys",
-      expect.stringMatching(/^a webhook is created with the key, and disabled \(in .+\)$/),
+      "a webhook is created with the key, and disabled",
       expect.stringMatching(/^a test delivery arrives \(status 200 after \d+ ms, both signatures verified\)$/),
       "the webhook is deleted, and then returns 404",
       "the key is deleted, and the next request with it is rejected",
       "everything that was created is removed (0 removed)",
     ]);
-    expect(text).toMatch(/\n\nSmoke test passed: 18 ok, 0 with a warning, 0 failed, 0 skipped, in \d+\.\d s\.\n$/);
+    expect(text).toMatch(/\n\nSmoke test passed: 17 ok, 0 failed, in \d+\.\d s\.\n$/);
     expectNoSecrets(text);
     await expectNothingRemains();
   });
 
-  test.each<[string, "none" | "viewer", Partial<SmokeOptions>, string]>([
-    ["has no project", "none", {}, "the user is not an admin of any project"],
-    ["is only a viewer", "viewer", {}, "the user is not an admin of any project"],
-    [
-      "is not a member of --project",
-      "none",
-      { projectId: crypto.randomUUID() },
-      "the user is not an admin of --project",
-    ],
-  ])(
-    "skips the webhook when the user %s, and fails with --all, reporting the cause once",
-    async (_, role, more, cause) => {
-      user = service.user();
-      if (role === "viewer") await service.project(user.userId, { role });
-      const some = await check({ baseUrl: service.baseUrl, ...more });
-      expect(some).toMatchObject({ hasPassed: true, FAIL: [] });
-      expect(some.skip[0]).toBe(`a webhook is created with the key, and disabled: not checked, ${cause}`);
-      const all = await check({ baseUrl: service.baseUrl, receiver: "listen", requiresAll: true, ...more });
-      expect(all).toMatchObject({ hasPassed: false, FAIL: ["a webhook is created with the key, and disabled"] });
-      expect(all.text).toContain(`not checked, but --all requires it: ${cause}`);
-    },
-  );
+  test.each(["none", "viewer"] as const)("fails when the role of the user in a project is %s", async (role) => {
+    user = service.user();
+    if (role === "viewer") await service.project(user.userId, { role });
+    const { hasPassed, FAIL, text } = await check({ baseUrl: service.baseUrl });
+    expect({ hasPassed, FAIL }).toEqual({ hasPassed: false, FAIL: ["the JWT is that of an admin of a project"] });
+    expect(text).toContain("the user is not an admin of any project");
+  });
 
-  test("without a receiver sends no test delivery, in the project given with --project, and fails with --all", async () => {
-    const second = await service.project(user.userId);
-    const { hasPassed, skip, requests } = await checkThroughProxy({}, { projectId: second });
+  test("without a receiver sends no test delivery", async () => {
+    const { hasPassed, requests } = await checkThroughProxy({});
     expect(hasPassed).toBe(true);
-    expect(requests.some(({ path }) => path.includes(second))).toBe(true);
-    expect(requests.some(({ path }) => path.includes(projectId) || path.endsWith("/test"))).toBe(false);
-    expect(skip).toEqual([expect.stringMatching(/^a test delivery arrives: .*--receiver/)]);
-    const { FAIL } = await check({ baseUrl: service.baseUrl, requiresAll: true });
-    expect(FAIL).toEqual(["a test delivery arrives"]);
+    expect(requests.some(({ path }) => path.endsWith("/test"))).toBe(false);
     await expectNothingRemains();
   });
 
@@ -264,113 +250,148 @@ const faultyStages: [
     }),
   ],
   [
-    "an authorizer that caches, a list that shows keys, a webhook that stays enabled, deliveries that are never sent",
-    [
-      [
-        "a key is created, and the list does not show it",
-        "the list contains the key itself, which only creation may show",
-      ],
-      ["a webhook is created with the key, and disabled", "the webhook is still enabled after it was disabled"],
-      [
-        "a test delivery arrives",
-        "the test delivery is still pending after 1.5 s: the sender does not process its queue",
-      ],
-      [
-        "the key is deleted, and the next request with it is rejected",
-        "The API accepted a request that it must reject.",
-      ],
-    ],
+    "a list that shows keys",
+    [["a key is created, and the list does not show it", "the list contains the key, which only creation may show"]],
     () => {
       let key = "";
-      const cached = new Map<string, ProxiedResponse>();
       return {
-        respond: (request) => (listsProjects(request) ? structuredClone(cached.get(tokenOf(request))) : undefined),
         response(response, request) {
-          if (listsProjects(request) && response.status === 200)
-            cached.set(tokenOf(request), structuredClone(response));
           if (createsKey(request)) edit(response, (data) => (key = data.key));
           if (listsKeys(request))
             edit(response, (data) => {
               for (const each of data) each.key = key;
             });
-          if (changesWebhook(request)) edit(response, (data) => (data.enabled = true));
-          response.body = response.body.replace('"status":"succeeded"', '"status":"pending"');
         },
       };
     },
-    { deliveryMs: 1_500 },
   ],
   [
-    "a key that can do too much, deletions that do nothing, and deliveries with another signature",
+    "a key that can do too much",
     [
       [
         "the key sees the projects of its owner, and cannot create keys",
         "The API accepted a request that it must reject.",
       ],
-      ["a test delivery arrives", "no signature matches"],
-      ["the webhook is deleted, and then returns 404", "The API accepted a request that it must reject."],
-      [
-        "the key is deleted, and the next request with it is rejected",
-        "The API accepted a request that it must reject.",
-      ],
     ],
-    () => {
-      const seen = new Set<string>();
-      return {
-        request(request) {
-          if (createsKey(request) && tokenOf(request).startsWith("svc_"))
-            request.headers.authorization = `Bearer ${user.token}`;
-        },
-        /** Responds to the first deletion of a key and of a webhook with 204, and deletes nothing. */
-        respond({ method, path }) {
-          const kind = path.includes("/webhooks/") ? "webhook" : "key";
-          if (method !== "DELETE" || seen.has(kind)) return undefined;
-          seen.add(kind);
-          return { status: 204, headers: {}, body: "" };
-        },
-        response(response, request) {
-          if (createsWebhook(request)) edit(response, (data) => (data.secret = `whsec_${"0".repeat(64)}`));
-        },
-      };
-    },
+    () => ({
+      request(request) {
+        if (createsKey(request) && tokenOf(request).startsWith("svc_"))
+          request.headers.authorization = `Bearer ${user.token}`;
+      },
+    }),
   ],
   [
-    "a key with other projects than its owner, and webhooks that cannot be created",
+    "a key with other projects than its owner",
     [
       [
         "the key sees the projects of its owner, and cannot create keys",
         "the key sees other projects than its owner does",
       ],
-      ["a webhook is created with the key, and disabled", "got 500 internal_error: Broken."],
     ],
     () => ({
       response(response, request) {
         if (listsProjects(request) && tokenOf(request).startsWith("svc_")) edit(response, (data) => data.splice(0));
+      },
+    }),
+  ],
+  [
+    "webhooks that cannot be created",
+    [["a webhook is created with the key, and disabled", "got 500 internal_error: Broken."]],
+    () => ({
+      response(response, request) {
         if (!createsWebhook(request)) return;
         const error = { code: "internal_error", message: "Broken.", request_id: "r" };
         Object.assign(response, { status: 500, body: JSON.stringify({ error }) });
       },
     }),
   ],
+  [
+    "a webhook that stays enabled",
+    [["a webhook is created with the key, and disabled", "the webhook is still enabled"]],
+    () => ({
+      response(response, request) {
+        if (changesWebhook(request)) edit(response, (data) => (data.enabled = true));
+      },
+    }),
+  ],
+  [
+    "deliveries that are never sent",
+    [
+      [
+        "a test delivery arrives",
+        "the test delivery is still pending after 1.5 s: the sender does not process its queue",
+      ],
+    ],
+    () => ({
+      response(response) {
+        response.body = response.body.replace('"status":"succeeded"', '"status":"pending"');
+      },
+    }),
+    { deliveryMs: 1_500 },
+  ],
+  [
+    "deliveries with another signature",
+    [["a test delivery arrives", "no signature matches"]],
+    () => ({
+      response(response, request) {
+        if (createsWebhook(request)) edit(response, (data) => (data.secret = `whsec_${"0".repeat(64)}`));
+      },
+    }),
+  ],
+  [
+    "a deletion of a webhook that does nothing",
+    [["the webhook is deleted, and then returns 404", "The API accepted a request that it must reject."]],
+    () => ({ respond: firstDeletionOf(/\/webhooks\//) }),
+  ],
+  [
+    "a deletion of a key that does nothing",
+    [
+      [
+        "the key is deleted, and the next request with it is rejected",
+        "The API accepted a request that it must reject.",
+      ],
+    ],
+    () => ({ respond: firstDeletionOf(/\/api-keys\//) }),
+  ],
+  [
+    "an authorizer that caches",
+    [
+      [
+        "the key is deleted, and the next request with it is rejected",
+        "The API accepted a request that it must reject.",
+      ],
+    ],
+    () => {
+      const cached = new Map<string, ProxiedResponse>();
+      return {
+        respond: (request) => (listsProjects(request) ? structuredClone(cached.get(tokenOf(request))) : undefined),
+        response(response, request) {
+          if (listsProjects(request) && response.status === 200)
+            cached.set(tokenOf(request), structuredClone(response));
+        },
+      };
+    },
+  ],
 ];
+
+/** Responds to the first deletion at such a path with 204, and deletes nothing. */
+function firstDeletionOf(path: RegExp): NonNullable<Tampering["respond"]> {
+  let isSeen = false;
+  return (request) => {
+    if (isSeen || request.method !== "DELETE" || !path.test(request.path)) return undefined;
+    isSeen = true;
+    return { status: 204, headers: {}, body: "" };
+  };
+}
 
 /** Credentials that the first faulty stage has accepted. */
 const accepted = new Set<string>();
 
 const STRICT_TRANSPORT = "responses over TLS require it (Strict-Transport-Security)";
-/** Claims whose failure other tests below cause. */
-const testedBelow = ["the stage responds", "the JWT is accepted", STRICT_TRANSPORT];
-
-test("every check has a fault that makes it fail", () => {
-  // The faults of the others are in smoke/operator-checks.test.ts.
-  const claims = userGroups.flatMap(({ checks }) => checks.map(({ claim }) => claim));
-  const tested = new Set([...faultyStages.flatMap(([, findings]) => findings.map(([claim]) => claim)), ...testedBelow]);
-  expect([...tested].sort()).toEqual(claims.sort());
-});
 
 test("names only sections that docs/runbook.md has", () => {
   const runbook = readFileSync(join(root, "docs/runbook.md"), "utf8");
-  const named = [...userGroups, ...operatorGroups].flatMap(({ sections }) => sections);
+  const named = groups.flatMap(({ sections }) => sections);
   for (const section of new Set(named)) expect(runbook).toMatch(new RegExp(`^#+ ${section}$`, "m"));
 });
 
@@ -387,20 +408,20 @@ describe("a stage with faults", () => {
           typeof note === "string" ? expect.stringContaining(note) : expect.stringMatching(note),
         ]),
       );
-      expect(text).toMatch(new RegExp(`\nSmoke test failed: \\d+ ok, 0 with a warning, ${findings.length} failed, `));
+      expect(text).toMatch(new RegExp(`\nSmoke test failed: \\d+ ok, ${findings.length} failed, `));
       await expectNothingRemains();
       expectNoSecrets(text);
     },
   );
 
-  test("a rejected JWT: skips the checks that need it and creates nothing", async () => {
-    const { FAIL, skip, requests, text } = await checkThroughProxy(
+  test("a rejected JWT: runs no check that needs it, and creates nothing", async () => {
+    const { FAIL, requests, text } = await checkThroughProxy(
       {},
       { token: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1In0.c2lnbmF0dXJl" },
     );
-    expect(FAIL).toEqual(["a body over 64 KB returns 413", "the JWT is accepted"]);
+    expect(FAIL).toEqual(["a body over 64 KB returns 413", "the JWT is that of an admin of a project"]);
     expect(text).toContain("got 401 invalid_token");
-    expect(skip).toContain("a key is created, and the list does not show it: not checked, the JWT was not accepted");
+    expect(text).toContain("\nA check failed: the remaining checks were not run.");
     expect(requests.filter(({ method, body }) => method === "POST" && body.length < 1_000)).toEqual([]);
     expect(text).not.toContain("eyJhbGci");
   });
@@ -416,25 +437,27 @@ describe("a stage with faults", () => {
       createsWebhook(request) ? ("cut" as const) : undefined;
     const { FAIL, text } = await checkThroughProxy({ response });
     expect(FAIL).toEqual(["a webhook is created with the key, and disabled"]);
-    expect(text).toContain("everything that was created is removed (1 removed)");
+    expect(text).toContain("everything that was created is removed (2 removed)");
     await expectNothingRemains();
   });
 
-  test("failing deletions and lists: each remaining resource is named", async () => {
+  test.each<[string, (request: ProxiedRequest) => boolean]>([
+    ["deletions: each remaining resource", ({ method }) => method === "DELETE"],
+    ["lists: the mark of what remains", is("GET", /\/(api-keys|webhooks)$/)],
+  ])("failing %s is named", async (what, isFailing) => {
     const body = '{"error":{"code":"internal_error","message":"Broken.","request_id":"r"}}';
-    const isFailing = ({ method, path }: ProxiedRequest) =>
-      method === "DELETE" || (method === "GET" && /\/(api-keys|webhooks)$/.test(path));
     const respond = (request: ProxiedRequest) => (isFailing(request) ? { status: 500, headers: {}, body } : undefined);
     const { hasPassed, FAIL, text } = await checkThroughProxy({ respond });
     expect({ hasPassed, last: FAIL.at(-1) }).toEqual({
       hasPassed: false,
       last: "everything that was created is removed",
     });
-    expect(text).toMatch(/any webhook whose URL ends in #smoke-\S+ \(Broken\.\)/);
     const [key] = await keys();
     const [webhook] = await webhooks();
-    expect(text).toContain(`API key ${key.id} (Broken.)`);
-    expect(text).toContain(`webhook ${webhook.id} of project ${projectId} (Broken.)`);
+    const named = what.startsWith("deletions")
+      ? [`API key ${key.id} (Broken.)`, `webhook ${webhook.id} of project ${projectId} (Broken.)`]
+      : ["any API key named smoke-", "any webhook whose URL ends in #smoke-"];
+    for (const each of named) expect(text).toContain(each);
   });
 
   test("a slow stage: ends within the time limit and removes everything", async () => {
@@ -466,7 +489,7 @@ describe("a stage with faults", () => {
       body: "",
     });
     const { FAIL } = await checkThroughProxy({ respond });
-    expect(FAIL).toContain("the JWT is accepted");
+    expect(FAIL).toContain("the JWT is that of an admin of a project");
     expect(elsewhere.requests).toEqual([]);
   });
 
@@ -515,7 +538,7 @@ describe("over TLS", () => {
       else delete headers["strict-transport-security"];
     };
     const { url } = await openProxy(service.baseUrl, { response }, tls);
-    const { FAIL } = await check({ baseUrl: url }, {}, never, [gateway]);
+    const { FAIL } = await check({ baseUrl: url });
     expect(FAIL).toEqual(isSent ? [] : [STRICT_TRANSPORT]);
   });
 });
@@ -529,67 +552,40 @@ describe("the command line", () => {
 
   test.each<[string[], Record<string, string>, object]>([
     [["--url", `${url}/prod/`], { SMOKE_TOKEN: token }, { baseUrl: `${url}/prod`, token }],
-    [[], { SMOKE_URL: url, SMOKE_TOKEN: `${token}\n` }, { baseUrl: url, token }],
-    [
-      ["--token", token, "--url", url],
-      { SMOKE_URL: "https://other.example.com", SMOKE_TOKEN: "other" },
-      { baseUrl: url, token },
-    ],
-    [["--receiver", `${url}/hook#x`], { SMOKE_URL: url, SMOKE_TOKEN: token }, { receiver: { url: `${url}/hook` } }],
-    [["--listen"], { SMOKE_URL: "http://127.0.0.1:3000", SMOKE_TOKEN: token }, { receiver: "listen" }],
-    [["--all"], { SMOKE_URL: url, SMOKE_TOKEN: token }, { baseUrl: url, requiresAll: true }],
-    [["--listen"], { SMOKE_URL: "http://localhost:3000", SMOKE_TOKEN: token }, { baseUrl: "http://localhost:3000" }],
-    [
-      ["--operator", "--stage", "dev"],
-      { SMOKE_URL: url, SMOKE_TOKEN: token },
-      { operator: { stage: "dev", closesEndpoint: false } },
-    ],
-    [
-      ["--operator", "--stage", "dev", "--close-endpoint"],
-      { SMOKE_URL: url, SMOKE_TOKEN: token },
-      { operator: { stage: "dev", closesEndpoint: true } },
-    ],
+    [["--url", url], { SMOKE_TOKEN: `${token}\n` }, { baseUrl: url, token }],
+    [["--url", url, "--receiver", `${url}/hook#x`], { SMOKE_TOKEN: token }, { receiver: { url: `${url}/hook` } }],
+    [["--url", "http://127.0.0.1:3000", "--listen"], { SMOKE_TOKEN: token }, { receiver: "listen" }],
+    [["--url", "http://localhost:3000"], { SMOKE_TOKEN: token }, { baseUrl: "http://localhost:3000" }],
+    [["--url", url, "--stage", "dev"], { SMOKE_TOKEN: token }, { stage: "dev" }],
   ])("parses %j with the environment %j", (args, env, expected) => {
     expect(read(args, env)).toMatchObject(expected);
   });
 
-  test.each<[string[], string]>([
-    [[], "--url (or SMOKE_URL) is missing"],
-    [["--url", url], "SMOKE_TOKEN (or --token) is missing"],
-    [["--url", "api.example.com", "--token", token], "--url must be an absolute https URL"],
-    [["--url", "http://api.example.com", "--token", token], "--url must start with https://"],
-    [["--url", "http://localhost.example.com", "--token", token], "--url must start with https://"],
-    [["--url", "http://my-localhost", "--token", token], "--url must start with https://"],
-    [["--url", "http://127.0.0.1.example.com", "--token", token], "--url must start with https://"],
-    [["--url", "https://me:pw@api.example.com", "--token", token], "--url must be a base URL without user name"],
-    [["--url", `${url}?x=1`, "--token", token], "--url must be a base URL without user name"],
-    [["--url", url, "--token", `svc_${"0".repeat(64)}`], "SMOKE_TOKEN must be a JWT"],
-    [["--url", url, "--token", "two words"], "SMOKE_TOKEN is not a JWT"],
-    [["--url", url, "--token", token, "--project", "7"], "--project must be the UUID"],
-    [
-      ["--url", url, "--token", token, "--receiver", "http://hooks.example.com"],
-      "--receiver must be an absolute https URL",
-    ],
-    [
-      ["--url", url, "--token", token, "--receiver", "http://127.0.0.1:4000"],
-      "--receiver must be an absolute https URL",
-    ],
-    [["--url", url, "--token", token, "--listen"], "--listen starts a receiver on this machine"],
-    [
-      ["--url", "http://127.0.0.1:1", "--token", token, "--listen", "--receiver", url],
-      "--listen or --receiver, not both",
-    ],
-    [["--url", url, "--token", token, "--operator"], "--operator needs --stage"],
-    [["--url", url, "--token", token, "--operator", "--stage", "a b"], "--operator needs --stage"],
-    [["--url", url, "--token", token, "--close-endpoint"], "work only with --operator"],
-    [["--url", url, "--token", token, "--stage", "dev"], "work only with --operator"],
+  test.each<[string[], string, string?]>([
+    [[], "--url is missing"],
+    [["--url", url], "SMOKE_TOKEN is missing", ""],
+    [["--url", "api.example.com"], "--url must be an absolute https URL"],
+    [["--url", "http://api.example.com"], "--url must start with https://"],
+    [["--url", "http://localhost.example.com"], "--url must start with https://"],
+    [["--url", "http://my-localhost"], "--url must start with https://"],
+    [["--url", "http://127.0.0.1.example.com"], "--url must start with https://"],
+    [["--url", "https://me:pw@api.example.com"], "--url must be a base URL without user name"],
+    [["--url", `${url}?x=1`], "--url must be a base URL without user name"],
+    [["--url", url], "SMOKE_TOKEN must be a JWT", `svc_${"0".repeat(64)}`],
+    [["--url", url, "--receiver", "http://hooks.example.com"], "--receiver must be an absolute https URL"],
+    [["--url", url, "--receiver", "http://127.0.0.1:4000"], "--receiver must be an absolute https URL"],
+    // As of a workflow without the address of a receiver.
+    [["--url", url, "--receiver", ""], "--receiver must be an absolute https URL"],
+    [["--url", url, "--listen"], "--listen starts a receiver on this machine"],
+    [["--url", "http://127.0.0.1:1", "--listen", "--receiver", url], "--listen or --receiver, not both"],
+    [["--url", url, "--stage", "a b"], "--stage must be the name of a stage"],
     [["--url", url, "--tokn", token], "Unknown option '--tokn'"],
     [["--url"], "'--url <value>' argument missing"],
     [["--url", url, token], "Unexpected argument"],
-  ])("rejects %j in one sentence that does not repeat the token", (args, message) => {
+  ])("rejects %j in one sentence that does not repeat the token", (args, message, SMOKE_TOKEN = token) => {
     let thrown: unknown;
     try {
-      read(args, {});
+      read(args, { SMOKE_TOKEN });
     } catch (error) {
       thrown = error;
     }
@@ -602,9 +598,9 @@ describe("the command line", () => {
 });
 
 describe("the command", () => {
-  test("exits with 0 when every check passes with --all", async () => {
-    const env = { SMOKE_URL: service.baseUrl, SMOKE_TOKEN: user.token };
-    const { code, stdout } = await runCommand("smoke", ["--listen", "--all"], env);
+  test("exits with 0 when every check passes", async () => {
+    const env = { SMOKE_TOKEN: user.token };
+    const { code, stdout } = await runCommand("smoke", ["--listen", "--url", service.baseUrl], env);
     expect(code).toBe(0);
     expect(stdout).toContain("both signatures verified");
     expect(stdout).not.toContain(user.token);
@@ -614,21 +610,20 @@ describe("the command", () => {
     const SMOKE_TOKEN = user.token;
     const { code, stdout, stderr } = await commandHere("smoke", ["--url", await unusedUrl()], { SMOKE_TOKEN });
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
-    expect(stdout).toContain("Smoke test failed: 1 ok, 0 with a warning, 1 failed");
+    expect(stdout).toContain("Smoke test failed: 1 ok, 1 failed");
     const wrong = await commandHere("smoke", ["--url", service.baseUrl, user.token], { SMOKE_TOKEN });
     expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 2, stdout: "" });
     expect(wrong.stderr).toMatch(
-      /^Unexpected argument: every value needs an option\.\nUsage: npm run --silent smoke -- \[--url/,
+      /^Unexpected argument: every value needs an option\.\nUsage: npm run --silent smoke -- --url/,
     );
     expect(wrong.stderr).not.toContain(user.token);
   });
 
   test("has every option on its help page", () => {
     const page = helpPage(smokeProgram);
-    expect(page).toMatch(/^Usage: npm run --silent smoke -- \[--url/m);
+    expect(page).toMatch(/^Usage: npm run --silent smoke -- --url/m);
     const options = [...page.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name);
-    const ofUsers = ["--url", "--token", "--project", "--receiver", "--listen", "--all"];
-    expect(options).toEqual([...ofUsers, "--operator", "--stage", "--close-endpoint", "--help"]);
+    expect(options).toEqual(["--url", "--receiver", "--listen", "--stage", "--help"]);
   });
 
   /** Starts the program as a process. */
@@ -637,20 +632,6 @@ describe("the command", () => {
     const stdout = text(child.stdout);
     return { child, ended: once(child, "close"), stdout };
   }
-
-  test("exits with 130 on a second Ctrl-C, without waiting for the request in flight", async () => {
-    const { promise: isRequested, resolve: onRequest } = Promise.withResolvers<void>();
-    const server = http.createServer(() => onRequest());
-    const { child, ended, stdout } = startSmoke(await listening(server));
-    await isRequested;
-    child.kill("SIGINT");
-    // A signal that arrives sooner counts as the copy that npm forwards.
-    await sleep(600);
-    child.kill("SIGINT");
-    expect((await ended)[0]).toBe(130);
-    // The cleanup starts when the request in flight has ended, which is after its timeout of 10 s.
-    expect(await stdout).not.toContain("Cleanup");
-  });
 
   test("exits with 130 on Ctrl-C and removes everything it created", async () => {
     const { promise: webhookIsCreated, resolve: sawWebhook } = Promise.withResolvers<void>();

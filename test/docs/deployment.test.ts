@@ -58,12 +58,3 @@ test("both pages say how much less an idle dev costs than prod", () => {
   expect(deployment).toContain(`dev ${less} a month less than prod`);
   expect(scale).toContain(`a dev stage costs ${less} less`);
 });
-
-test("the command that opens a closed endpoint sets the throttle of the stage", () => {
-  for (const name of ["dev", "prod"]) {
-    const { requestsPerSecond, burst } = stageNamed(name).throttle;
-    expect(deployment).toContain(`\`STAGE=${name} docs/runbook/set-throttle.sh ${requestsPerSecond} ${burst}\``);
-  }
-  // `remove` would delete the endpoint's own throttle, and leave it that of the stage.
-  expect(deployment).not.toContain("op=remove");
-});

@@ -633,7 +633,7 @@ describe("deploy.yml", () => {
     const RECEIVER = "https://hooks.example.com/";
     expect(await runStep(smoke, { STAGE: "dev", RECEIVER })).toEqual({
       code: 0,
-      output: `--all --receiver ${RECEIVER} --url http://127.0.0.1:1\n`,
+      output: `--receiver ${RECEIVER} --url http://127.0.0.1:1\n`,
     });
     expect((await runStep(smoke, { STAGE: "prod" })).code).not.toBe(0);
     expect(readFileSync(join(root, "lib/service-stack.ts"), "utf8")).toMatch(/\bApiUrl:/);

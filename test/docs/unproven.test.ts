@@ -72,7 +72,7 @@ test.each(rows)("has a reason, and a command or a section: %s", (believed, becau
 test("the names of checks are those of the smoke test", () => {
   const checks = read("bin/smoke/operator-checks.ts");
   const named = [...unproven.matchAll(/(?:check|group) \*([^*]+)\*/g)].map(([, name = ""]) => name);
-  expect(named.length).toBeGreaterThan(4);
+  expect(named.length).toBeGreaterThan(1);
   for (const name of named) expect(checks).toContain(name);
 });
 

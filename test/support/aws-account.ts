@@ -22,13 +22,6 @@ interface Alarm {
   history: { Timestamp: number; HistoryItemType: string; HistorySummary: string }[];
 }
 
-interface Mapping {
-  FunctionArn: string;
-  /** Enabling and Disabling: refuses updates until it has answered `callsLeft` further calls. */
-  State: string;
-  callsLeft: number;
-}
-
 interface Call {
   service: string;
   action: string;
@@ -79,22 +72,11 @@ export class AwsAccount {
   readonly values = new Map<string, number[]>();
   /** The metrics that ListMetrics returns: at first all that an alarm reads. */
   listed: Json[];
-  /** Names of functions -> versions, and the alias. */
-  readonly versions = new Map<string, { versions: number[]; live: number; weights: Record<string, number> }>();
-  readonly mappings = new Map<string, Mapping>();
-  /** Number of calls that find an event source mapping in transition after an update. */
-  transitionCalls = 2;
-  readonly concurrency = new Map<string, number>();
-  methodSettings: Json = { "*/*": { throttlingRateLimit: 50, throttlingBurstLimit: 100 } };
-  quotaUsage: Json = { MetricNamespace: "AWS/Lambda", MetricName: "ConcurrentExecutions", MetricDimensions: {} };
-  isSweepEnabled = true;
   /** Length of a period: written values count for as long after the latest one. */
   periodMs = Number.POSITIVE_INFINITY;
   writtenAtMs = 0;
   /** False: the topic does not let CloudWatch publish. */
   isTopicOpen = true;
-  /** Returns the status of a log query, or throws. */
-  queryStatus: (query: string, group: string) => string = () => "Complete";
   /** Texts in expressions that GetMetricData rejects, or evaluates without a value. */
   readonly invalidExpressions = new Set<string>();
   readonly notedExpressions = new Set<string>();
@@ -118,14 +100,6 @@ export class AwsAccount {
       const properties = this.resolve(Properties);
       this.#physical.set(id, properties.AlarmName);
       this.alarms.set(properties.AlarmName, { properties, state: "OK", history: [] });
-    }
-    for (const { id, Properties } of stack.all("AWS::Lambda::EventSourceMapping")) {
-      const name = this.resolve(Properties.FunctionName).replace(/^arn:.*:function:/, "");
-      const FunctionArn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}`;
-      this.mappings.set(this.#physical.get(id) as string, { FunctionArn, State: "Enabled", callsLeft: 0 });
-    }
-    for (const { Properties } of stack.all("AWS::Lambda::Alias")) {
-      this.versions.set(this.resolve(Properties.FunctionName), { versions: [1, 9, 10], live: 10, weights: {} });
     }
     for (const { Properties } of stack.all("AWS::SQS::Queue")) this.queues.set(Properties.QueueName, []);
     this.listed = structuredClone([...this.alarms.values()].flatMap(({ properties }) => metricsIn(properties)));
@@ -166,7 +140,6 @@ export class AwsAccount {
       /^AWS4-HMAC-SHA256 Credential=[^/]+\/\d{8}\/([\w-]+)\/([\w-]+)\/aws4_request, SignedHeaders=\S*host\S*, /;
     const [, region, service = ""] = scope.exec(headers.authorization ?? "") ?? [];
     const isXml = service === "cloudformation";
-    if (url.startsWith("/api/")) return [this.request(method, url.replace("/api", "")), {}, ""];
     try {
       if (region !== REGION) throw new Rejection(403, "SignatureDoesNotMatch", `region ${region}`);
       const [action, input] = actionOf(service, method, url, headers, body);
@@ -213,26 +186,8 @@ export class AwsAccount {
     return found;
   }
 
-  /** Returns a mapping for a call, with which a transition may end. @throws Rejection */
-  mapping(uuid: string): Mapping {
-    const found = this.mappings.get(uuid);
-    if (!found) throw new Rejection(404, "ResourceNotFoundException");
-    if (found.callsLeft > 0) found.callsLeft -= 1;
-    const isChanging = found.State === "Enabling" || found.State === "Disabling";
-    if (isChanging && found.callsLeft === 0) {
-      found.State = found.State === "Enabling" ? "Enabled" : "Disabled";
-      this.consumeEvents();
-    }
-    return found;
-  }
-
-  get fanOut(): Mapping {
-    return this.mappings.get(this.nameOf("AWS::Lambda::EventSourceMapping", "WorkersDeliveriesFanOut")) as never;
-  }
-
   /** The fan-out moves every event to its dead-letter queue: those of drills are not valid. */
   consumeEvents(): void {
-    if (this.fanOut.State !== "Enabled") return;
     const [events, deadLetters] = ["deployment-events", "deployment-events-dlq"].map((name) =>
       this.queue(`deployment-webhooks-${this.stage}-${name}`),
     );
@@ -246,7 +201,7 @@ export class AwsAccount {
     const waiting = this.queues.get(metric.Dimensions?.[0]?.Value)?.length ?? 0;
     if (metric.MetricName === "ApproximateNumberOfMessagesVisible") return [waiting];
     if (metric.MetricName === "ApproximateAgeOfOldestMessage") return [waiting > 0 ? 601 : 0];
-    if (metric.MetricName === "SweepLag" && this.isSweepEnabled) return [...written, 0];
+    if (metric.MetricName === "SweepLag") return [...written, 0];
     if (metric.MetricName === "NotificationLag") return [...written, 0];
     return written;
   }
@@ -312,31 +267,6 @@ export class AwsAccount {
     });
     this.add(metric("Errors"), 1);
   }
-
-  /** Answers a request to the API, and counts it in the access log. */
-  request(method: string, path: string): number {
-    this.writtenAtMs = Date.now();
-    if (`${method} ${path}` !== "POST /v1/credentials/revoke") return 404;
-    const name = this.nameOf("AWS::Lambda::Function", "EndpointsRevokeCredentialsFunction");
-    const status = this.concurrency.get(name) === 0 ? 500 : 400;
-    const [stage] = this.#stack.all("AWS::ApiGateway::Stage");
-    const line = this.resolve(JSON.parse(stage?.Properties.AccessLogSetting.Format));
-    Object.assign(line, { status: String(status), stage: this.stage });
-    for (const { Properties } of this.#stack.all("AWS::Logs::MetricFilter")) {
-      const [, field = "", start = ""] = /^{ \$\.(\w+) = "(\w+)\*" }$/.exec(Properties.FilterPattern) ?? [];
-      if (!String(line[field]).startsWith(start)) continue;
-      for (const { MetricNamespace, MetricName, MetricValue, Dimensions } of Properties.MetricTransformations) {
-        const named = Dimensions.map(({ Key, Value }: Json) => ({ Name: Key, Value: line[Value.replace("$.", "")] }));
-        this.add({ Namespace: MetricNamespace, MetricName, Dimensions: named }, Number(MetricValue));
-      }
-    }
-    const Dimensions = [
-      { Name: "ApiName", Value: this.resolve(this.#stack.all("AWS::ApiGateway::RestApi")[0]?.Properties.Name) },
-      { Name: "Stage", Value: this.stage },
-    ];
-    this.add({ Namespace: "AWS/ApiGateway", MetricName: "Count", Dimensions }, 1);
-    return status;
-  }
 }
 
 /**
@@ -368,7 +298,7 @@ function actionOf(
     const input = Object.fromEntries(new URLSearchParams(body));
     return [String(input.Action), input];
   }
-  const target = /^(?:GraniteServiceVersion20100801|Logs_20140328|ServiceQuotasV20190624|AWSEvents|AmazonSQS)\.(\w+)$/;
+  const target = /^(?:GraniteServiceVersion20100801|AmazonSQS)\.(\w+)$/;
   const action = target.exec(String(headers["x-amz-target"] ?? ""))?.[1];
   if (action !== undefined) return [action, JSON.parse(body)];
   for (const [name, [verb, pattern]] of Object.entries(routes)) {
@@ -379,16 +309,7 @@ function actionOf(
 }
 
 const routes: Record<string, [string, RegExp]> = {
-  GetStage: ["GET", /^\/restapis\/(?<api>\w+)\/stages\/(?<stage>\w+)$/],
-  UpdateStage: ["PATCH", /^\/restapis\/(?<api>\w+)\/stages\/(?<stage>\w+)$/],
-  GetAlias: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/aliases\/(?<alias>\w+)$/],
-  ListVersionsByFunction: ["GET", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/versions(\?Marker=(?<marker>\w+))?$/],
-  GetEventSourceMapping: ["GET", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
-  UpdateEventSourceMapping: ["PUT", /^\/2015-03-31\/event-source-mappings\/(?<uuid>[\w-]+)$/],
   Invoke: ["POST", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/invocations$/],
-  GetFunctionConcurrency: ["GET", /^\/2019-09-30\/functions\/(?<name>[\w-]+)\/concurrency$/],
-  PutFunctionConcurrency: ["PUT", /^\/2017-10-31\/functions\/(?<name>[\w-]+)\/concurrency$/],
-  DeleteFunctionConcurrency: ["DELETE", /^\/2017-10-31\/functions\/(?<name>[\w-]+)\/concurrency$/],
 };
 
 const md5 = (body: string) => createHash("md5").update(body).digest("hex");
@@ -408,7 +329,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     if (StackName !== `deployment-webhooks-${account.stage}`) {
       throw new Rejection(400, "ValidationError", `Stack with id ${StackName} does not exist`);
     }
-    return `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><EnableTerminationProtection>${account.isProtected}</EnableTerminationProtection><Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>http://${account.host}/api</OutputValue></member></Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
+    return `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><EnableTerminationProtection>${account.isProtected}</EnableTerminationProtection></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
   },
   ListStackResources({ resources }, { NextToken = "0" }) {
     const start = Number(NextToken);
@@ -463,72 +384,9 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
       Messages: uses(account.notedExpressions) === undefined ? [] : [noted],
     };
   },
-  GetServiceQuota: ({ quotaUsage }, { QuotaCode }) => ({
-    Quota: { ServiceCode: "lambda", QuotaCode, Value: 1_000, ...(quotaUsage && { UsageMetric: quotaUsage }) },
-  }),
-  StartQuery(account, { logGroupName, queryString }) {
-    account.queryStatus(queryString, logGroupName);
-    return { queryId: Buffer.from(JSON.stringify([queryString, logGroupName])).toString("base64url") };
-  },
-  GetQueryResults(account, { queryId }) {
-    const [query, group] = JSON.parse(Buffer.from(queryId, "base64url").toString());
-    return { status: account.queryStatus(query, group), results: [] };
-  },
-  GetStage: ({ methodSettings }) => ({ stageName: "dev", methodSettings }),
-  UpdateStage(account, { patchOperations }) {
-    for (const { op, path, value } of patchOperations) {
-      const [, key = "", name] = /^\/(.+\/[A-Z]+)(?:\/throttling\/(\w+))?$/.exec(path) ?? [];
-      if (op === "remove") delete account.methodSettings[key];
-      else {
-        const field = name === "rateLimit" ? "throttlingRateLimit" : "throttlingBurstLimit";
-        account.methodSettings[key] = { ...account.methodSettings[key], [field]: Number(value) };
-      }
-    }
-    return { stageName: "dev", methodSettings: account.methodSettings };
-  },
-  GetAlias({ versions }, { name }) {
-    const { live = 0, weights = {} } = versions.get(name) ?? {};
-    return { Name: "live", FunctionVersion: String(live), RoutingConfig: { AdditionalVersionWeights: weights } };
-  },
-  ListVersionsByFunction({ versions }, { name, marker }) {
-    // One version per page, and not in their order.
-    const all = ["$LATEST", ...(versions.get(name)?.versions ?? []).toReversed()];
-    const index = Number(marker ?? 0);
-    return {
-      Versions: [{ Version: String(all[index]) }],
-      ...(index + 1 < all.length && { NextMarker: String(index + 1) }),
-    };
-  },
-  GetEventSourceMapping(account, { uuid }) {
-    const { FunctionArn, State } = account.mapping(uuid);
-    return { FunctionArn, State };
-  },
-  UpdateEventSourceMapping(account, { uuid, Enabled }) {
-    const found = account.mapping(uuid);
-    if (found.callsLeft > 0) throw new Rejection(400, "ResourceInUseException", found.State);
-    Object.assign(found, { State: Enabled ? "Enabling" : "Disabling", callsLeft: account.transitionCalls });
-    return { FunctionArn: found.FunctionArn, State: found.State };
-  },
   Invoke(account, { name }) {
     account.invoke(name);
     return { errorType: "TypeError" };
-  },
-  GetFunctionConcurrency({ concurrency }, { name }) {
-    const reserved = concurrency.get(name);
-    return reserved === undefined ? {} : { ReservedConcurrentExecutions: reserved };
-  },
-  PutFunctionConcurrency({ concurrency }, { name, ReservedConcurrentExecutions }) {
-    concurrency.set(name, ReservedConcurrentExecutions);
-    return { ReservedConcurrentExecutions };
-  },
-  DeleteFunctionConcurrency({ concurrency }, { name }) {
-    concurrency.delete(name);
-  },
-  DisableRule: (account) => {
-    account.isSweepEnabled = false;
-  },
-  EnableRule: (account) => {
-    account.isSweepEnabled = true;
   },
   GetQueueUrl: ({ host }, { QueueName }) => ({ QueueUrl: `http://${host}/${ACCOUNT}/${QueueName}` }),
   SendMessage(account, { QueueUrl, MessageBody }) {

@@ -1,24 +1,16 @@
-import { APIGatewayClient } from "@aws-sdk/client-api-gateway";
 import { CloudFormationClient } from "@aws-sdk/client-cloudformation";
 import { CloudWatchClient } from "@aws-sdk/client-cloudwatch";
-import { CloudWatchLogsClient } from "@aws-sdk/client-cloudwatch-logs";
-import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { LambdaClient } from "@aws-sdk/client-lambda";
-import { ServiceQuotasClient } from "@aws-sdk/client-service-quotas";
 import { StartError } from "../../command/start-error.ts";
 
 /* The AWS clients with which the smoke test and the drills act as an operator. Functions use none of them. */
 
 /** A call to AWS failed: it was rejected, got no response, or could not be signed. */
 export class AwsError extends StartError {
-  /** Name of the error in AWS, such as `ResourceNotFoundException`; or of the network error. */
-  readonly code: string;
-
   constructor(action: string, { code, name, message }: NodeJS.ErrnoException) {
     const isUnsigned = name === "CredentialsProviderError" || message === "Region is missing";
     const advice = isUnsigned ? ". Set AWS_PROFILE and AWS_REGION." : "";
     super(`${action}: ${code ?? name}${message === "" ? "" : `: ${message}`}${advice}`);
-    this.code = code ?? name;
   }
 }
 
@@ -35,22 +27,12 @@ const named =
 const requestHandler = { connectionTimeout: 5_000, requestTimeout: 20_000, throwOnRequestTimeout: true };
 const options = { requestHandler, maxAttempts: 4 };
 
-export const apiGateway = new APIGatewayClient(options);
 export const cloudFormation = new CloudFormationClient(options);
 export const cloudWatch = new CloudWatchClient(options);
-export const cloudWatchLogs = new CloudWatchLogsClient(options);
-export const eventBridge = new EventBridgeClient(options);
-export const lambda = new LambdaClient(options);
-export const serviceQuotas = new ServiceQuotasClient(options);
 /** Calls functions, once each: a drill counts its calls. */
-export const invoker = new LambdaClient({ ...options, maxAttempts: 1 });
+export const lambda = new LambdaClient({ ...options, maxAttempts: 1 });
 
 const first = { step: "initialize", priority: "high", name: "named" } as const;
-apiGateway.middlewareStack.add(named, first);
 cloudFormation.middlewareStack.add(named, first);
 cloudWatch.middlewareStack.add(named, first);
-cloudWatchLogs.middlewareStack.add(named, first);
-eventBridge.middlewareStack.add(named, first);
 lambda.middlewareStack.add(named, first);
-serviceQuotas.middlewareStack.add(named, first);
-invoker.middlewareStack.add(named, first);

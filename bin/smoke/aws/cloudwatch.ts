@@ -1,17 +1,10 @@
-import {
-  DescribeAlarmsCommand,
-  GetMetricDataCommand,
-  type MetricAlarm,
-  type MetricDataQuery,
-  type Metric as MetricId,
-  paginateListMetrics,
-} from "@aws-sdk/client-cloudwatch";
+import { DescribeAlarmsCommand, type MetricAlarm, type Metric as MetricId } from "@aws-sdk/client-cloudwatch";
 import { cloudWatch } from "./clients.ts";
 import { namesOf, type StageStack } from "./stack.ts";
 
 /* Alarms and metrics of a stage. */
 
-export type { MetricDataQuery, MetricId };
+export type { MetricId };
 
 const toAlarm = ({ AlarmName = "", StateValue, Metrics = [], ...metric }: MetricAlarm) => ({
   AlarmName,
@@ -20,12 +13,6 @@ const toAlarm = ({ AlarmName = "", StateValue, Metrics = [], ...metric }: Metric
   ...metric,
 });
 export type Alarm = ReturnType<typeof toAlarm>;
-
-/** What an operator's programs know of the account. */
-export interface StageAccount {
-  stack: StageStack;
-  alarms: Alarm[];
-}
 
 /** Maximum number of names in one call of DescribeAlarms. */
 const ALARMS_PER_CALL = 100;
@@ -57,33 +44,3 @@ export const keyOf = ({ Namespace, MetricName, Dimensions = [] }: MetricId): str
   `${Namespace} ${MetricName} ${Dimensions.map(({ Name, Value }) => `${Name}=${Value}`)
     .sort()
     .join()}`.trim();
-
-/** Returns all metrics with this name that had a value in the last two weeks. */
-export async function listMetrics(Namespace: string, MetricName: string): Promise<MetricId[]> {
-  const found: MetricId[] = [];
-  for await (const { Metrics = [] } of paginateListMetrics({ client: cloudWatch }, { Namespace, MetricName })) {
-    found.push(...Metrics);
-  }
-  return found;
-}
-
-/** What CloudWatch returns for one query: the values of its periods, newest first. */
-export interface QueryResult {
-  id: string | undefined;
-  status: string | undefined;
-  values: number[];
-  /** Messages of CloudWatch about this query, such as an expression that it cannot evaluate. */
-  messages: string[];
-}
-
-/** Evaluates queries over a time span. @throws AwsError `ValidationException` for an expression that is not valid */
-export async function getMetricData(queries: MetricDataQuery[], from: Date, to: Date): Promise<QueryResult[]> {
-  const command = new GetMetricDataCommand({ MetricDataQueries: queries, StartTime: from, EndTime: to });
-  const { MetricDataResults = [], Messages: general = [] } = await cloudWatch.send(command);
-  return MetricDataResults.map(({ Id, StatusCode, Values = [], Messages = [] }) => ({
-    id: Id,
-    status: StatusCode,
-    values: Values,
-    messages: [...general, ...Messages].map(({ Code, Value }) => `${Code}: ${Value}`),
-  }));
-}

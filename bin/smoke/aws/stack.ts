@@ -1,50 +1,41 @@
-import { DescribeStacksCommand, paginateListStackResources } from "@aws-sdk/client-cloudformation";
+import {
+  DescribeStacksCommand,
+  paginateListStackResources,
+  type StackResourceSummary,
+} from "@aws-sdk/client-cloudformation";
 import { stackName } from "../../../lib/names.ts";
 import { cloudFormation } from "./clients.ts";
 
 /* The resources of a stage's stack, with the names that CloudFormation gave them. */
-
-export interface StackResource {
-  /** Such as `AWS::Lambda::Function`. */
-  type: string;
-  logicalId: string;
-  /** Physical id: the name of a function, the ARN of an alias, the UUID of an event source mapping. */
-  name: string;
-}
 
 export interface StageStack {
   name: string;
   stage: string;
   /** Termination protection is on: the stage keeps its data. */
   isProtected: boolean;
-  /** Address of the API, without a trailing slash; undefined = the stack has no such output. */
-  apiUrl: string | undefined;
-  resources: StackResource[];
+  resources: StackResourceSummary[];
 }
 
 /** Reads the stack of a stage. @throws AwsError when it does not exist or the credentials may not read it */
 export async function readStack(stage: string): Promise<StageStack> {
-  const StackName = stackName({ name: stage });
-  const { Stacks: [stack] = [] } = await cloudFormation.send(new DescribeStacksCommand({ StackName }));
-  const resources: StackResource[] = [];
-  for await (const page of paginateListStackResources({ client: cloudFormation }, { StackName })) {
-    for (const { ResourceType, LogicalResourceId, PhysicalResourceId, ResourceStatus } of page.StackResourceSummaries ??
-      []) {
-      if (!ResourceType || !LogicalResourceId || !PhysicalResourceId || ResourceStatus === "DELETE_COMPLETE") continue;
-      resources.push({ type: ResourceType, logicalId: LogicalResourceId, name: PhysicalResourceId });
-    }
+  const name = stackName({ name: stage });
+  const { Stacks: [stack] = [] } = await cloudFormation.send(new DescribeStacksCommand({ StackName: name }));
+  const resources: StackResourceSummary[] = [];
+  for await (const page of paginateListStackResources({ client: cloudFormation }, { StackName: name })) {
+    resources.push(...(page.StackResourceSummaries ?? []));
   }
   const isProtected = stack?.EnableTerminationProtection === true;
-  const apiUrl = stack?.Outputs?.find(({ OutputKey }) => OutputKey === "ApiUrl")?.OutputValue;
-  return { name: StackName, stage, isProtected, apiUrl, resources };
+  return { name, stage, isProtected, resources: resources.filter((each) => each.ResourceStatus !== "DELETE_COMPLETE") };
 }
 
+/** Returns the physical ids: the name of a function or an alarm, the ARN of an alias. */
 export const namesOf = ({ resources }: StageStack, type: string): string[] =>
-  resources.filter((each) => each.type === type).map(({ name }) => name);
+  resources.flatMap((each) => (each.ResourceType === type ? (each.PhysicalResourceId ?? []) : []));
 
 /**
  * Returns the name of the first resource of a type whose logical id begins with a text, as `part` in
  * docs/runbook/tools.sh does; undefined = there is none.
  */
 export const nameOf = ({ resources }: StageStack, type: string, prefix: string): string | undefined =>
-  resources.find((each) => each.type === type && each.logicalId.startsWith(prefix))?.name;
+  resources.find((each) => each.ResourceType === type && each.LogicalResourceId?.startsWith(prefix))
+    ?.PhysicalResourceId;

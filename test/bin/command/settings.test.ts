@@ -1,6 +1,5 @@
 import { Resolver } from "node:dns";
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -12,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { protectFiles, readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/command/settings.ts";
+import { protectFiles, readSettings, setFunctionDefaults } from "../../../bin/command/settings.ts";
 import { settings as functionSettings } from "../../../functions/foundation/platform/env.ts";
 import { SettingError } from "../../../functions/foundation/platform/errors.ts";
 
@@ -117,11 +116,8 @@ test.each<[string, string, string | RegExp]>([
   ["JWT_REQUIRES_ISSUED_AT", "yes", 'JWT_REQUIRES_ISSUED_AT must be true or false, not "yes"'],
   ["DNS_SERVERS", "dns.example.com", /^DNS_SERVERS must hold addresses such as .+, not "dns\.example\.com"\.$/],
   ["DNS_SERVERS", "127.0.0.1, 1.2.3", /^DNS_SERVERS .* not "1\.2\.3"/],
-  ["DNS_SERVERS", "127.0.0.1:0", /^DNS_SERVERS .* not "127\.0\.0\.1:0"/],
   ["DNS_SERVERS", "127.0.0.1:65536", /^DNS_SERVERS .* not "127\.0\.0\.1:65536"/],
   ["DNS_SERVERS", "127.0.0.1:", /^DNS_SERVERS .* not "127\.0\.0\.1:"/],
-  ["DNS_SERVERS", "[127.0.0.1]:53", /^DNS_SERVERS .* not "\[127/],
-  ["DNS_SERVERS", "[::1]x", /^DNS_SERVERS .* not "\[::1\]x"/],
   ["JWKS_ISSUER", "notaurl", /^JWKS_URI.* must be an https URL/],
   ["AWS_ENDPOINT_URL_SQS", "localhost:4566", 'AWS_ENDPOINT_URL_SQS must be an http(s) URL, not "localhost:4566".'],
   ["AWS_ENDPOINT_URL_DYNAMODB", "http://", 'AWS_ENDPOINT_URL_DYNAMODB must be an http(s) URL, not "http://".'],
@@ -187,38 +183,19 @@ test("an empty value of any other setting means its default", () => {
 });
 
 describe("a data directory that cannot be used", () => {
-  const messageFor = (DATA_DIR: string, reason: string) =>
-    `The data directory ${DATA_DIR} cannot be used: ${reason}. Set DATA_DIR to a folder that you can write to.`;
-
-  test("is reported when it is a file", () => {
-    const path = join(scratch, "file");
-    writeFileSync(path, "");
-    const message = messageFor(path, "a file with that name is in the way (EEXIST)");
-    expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
-  });
-
-  test("is reported when a part of its path is a file", () => {
-    const path = "/dev/null/data/deep";
-    const reason = "a part of the path is a file, not a folder";
-    expect(() => readSettings({ DATA_DIR: path })).toThrow(reason);
-  });
-
-  test("is reported when its parent folder is not writable", () => {
-    const parent = join(scratch, "read-only");
-    mkdirSync(parent);
-    chmodSync(parent, 0o500);
-    // Permissions do not stop root, but /proc creates no folders for anyone.
-    if (process.getuid?.() !== 0) {
-      const path = join(parent, "data");
-      const message = messageFor(path, "you have no permission to write there (EACCES)");
-      expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
-    } else if (process.platform === "linux") {
-      const message = messageFor("/proc/data", "folders cannot be created there (ENOENT)");
-      expect(() => readSettings({ DATA_DIR: "/proc/data" })).toThrow(new SettingError(message));
-    }
-    expect(unusableDataDir("/srv/data", { code: "EACCES" }).message).toBe(
-      messageFor("/srv/data", "you have no permission to write there (EACCES)"),
-    );
+  test.each([
+    ["it is a file", "file", "EEXIST: file already exists, mkdir"],
+    ["a part of its path is a file", "file/data", "ENOTDIR: not a directory, mkdir"],
+    ["its folder is not writable", "read-only/data", "EACCES: permission denied, mkdir"],
+  ])("is reported when %s", (_, name, reason) => {
+    writeFileSync(join(scratch, "file"), "");
+    mkdirSync(join(scratch, "read-only"), { recursive: true, mode: 0o500 });
+    // Permissions do not stop root.
+    if (name.startsWith("read-only") && process.getuid?.() === 0) return;
+    const path = join(scratch, name);
+    const read = () => readSettings({ DATA_DIR: path });
+    expect(read).toThrow(`The data directory ${path} cannot be used: ${reason}`);
+    expect(read).toThrow(/\. Set DATA_DIR to a folder that you can write to\.$/);
   });
 
   test("is reported when the path of its secret is a folder", () => {

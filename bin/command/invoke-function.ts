@@ -1,18 +1,32 @@
 import { CloudFormationClient, DescribeStacksCommand } from "@aws-sdk/client-cloudformation";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { constructId, stackName } from "../../lib/names.ts";
-import { notRunning } from "../command/connect.ts";
-import { findRunning } from "../command/running-service.ts";
-import { readSettings, setFunctionDefaults } from "../command/settings.ts";
-import { StartError } from "../command/start-error.ts";
+import { notRunning } from "./connect.ts";
+import { findRunning } from "./running-service.ts";
+import { readSettings, setFunctionDefaults, settingRows } from "./settings.ts";
+import { StartError } from "./start-error.ts";
 
 /** Longer than the timeout of the functions. */
 const REQUEST_TIMEOUT_MS = 70_000;
+
+/** The option of programs that call functions. */
+export const stageOption = {
+  value: "<stage on AWS>",
+  about: "a deployed stage, with the credentials of the environment",
+  shownDefault: "the local run",
+};
+
+/** The settings that they read. */
+export const invocationSettings = [
+  ...settingRows("DATA_DIR"),
+  { name: "AWS_ENDPOINT_URL_LAMBDA", about: "address of the local run (default: the one with this DATA_DIR)" },
+];
 
 /**
  * Returns a function that invokes one of a stage, which it finds by the outputs of the stack, or of the local run.
  * @param id its row id
  * @param stage undefined = the local run at AWS_ENDPOINT_URL_LAMBDA, by default the one with this data directory
+ * @returns a function that returns the result, and throws StartError with the message of an error of the function
  * @throws StartError when there is no such stage or local run
  */
 export async function functionOf(
@@ -27,7 +41,7 @@ export async function functionOf(
     const input = { FunctionName, Payload: JSON.stringify(payload) };
     const { FunctionError, Payload } = await client.send(new InvokeCommand(input));
     const result: unknown = JSON.parse(Payload?.transformToString() || "null");
-    if (FunctionError !== undefined) throw new Error(String(Object(result).errorMessage ?? FunctionError));
+    if (FunctionError !== undefined) throw new StartError(String(Object(result).errorMessage ?? FunctionError));
     return result;
   };
 }
