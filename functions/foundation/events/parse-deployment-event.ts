@@ -49,20 +49,19 @@ const MAX_LEVELS = 64;
 /** The parser for exact numbers fails at about 2,300 levels. A deeper message is read without them. */
 const MAX_EXACT_LEVELS = 1_200;
 
-/**
- * Parses a message of the events queue, and changes what parsers of receivers refuse: customers may choose a part of `data`, and an event
- * must not be lost for that, or become a dead letter.
- * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
- */
-export const parseDeploymentEvent = (message: string): ParseResult => parseMessage(message, portable);
-
-/** Parses the body of a stored event and changes nothing, so that it has the digest under which it was stored. */
-export const parseStoredEvent = (body: string): ParseResult => parseMessage(body, (data) => data);
-
-/** @param change returns what replaces `data`, and adds to `changes` what it changed */
+/** Returns what replaces `data`, and adds to `changes` what it changed. */
 type ChangeData = (data: Record<string, unknown>, changes: Set<string>) => unknown;
 
-function parseMessage(message: string, change: ChangeData): ParseResult {
+/** For the body of a stored event, which then has the digest under which it was stored. */
+export const unchanged: ChangeData = (data) => data;
+
+/**
+ * Parses a message of the events queue.
+ * @param change default: replaces what parsers of receivers refuse, because customers may choose a part of `data`, and an event must not
+ *   be lost for that, or become a dead letter
+ * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
+ */
+export function parseDeploymentEvent(message: string, change: ChangeData = portable): ParseResult {
   try {
     const plain: unknown = JSON.parse(message);
     return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(message), change);

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import module from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -29,25 +30,11 @@ async function start(program) {
   // In a directory that only the user can write to, unlike Node's default, because the cache contains code. A start with the
   // cache takes a third of the time. Node 20 has no such cache.
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "svc");
-  if (isFolder(cache)) module.enableCompileCache?.(cache);
+  // One by one: Node's own function never returns where no folder can be created, as in /proc.
+  for (const folder of [dirname(cache), cache]) await mkdir(folder, { mode: 0o700 }).catch(() => {});
+  if (existsSync(cache)) module.enableCompileCache?.(cache);
   const { run } = await import(program.href);
   await run(args);
-}
-
-/**
- * Creates a folder and its parent unless they exist. Node's own function would never return where the file system creates no
- * folders, as in /proc.
- * @param {string} path
- */
-function isFolder(path) {
-  for (const each of [dirname(path), path]) {
-    try {
-      mkdirSync(each, { mode: 0o700 });
-    } catch {
-      // It exists, or there is no cache.
-    }
-  }
-  return existsSync(path);
 }
 
 function startWithBundledNode() {

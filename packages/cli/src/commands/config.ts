@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
@@ -70,15 +61,15 @@ export function writeConfig(config: Config): void {
   }
 }
 
+const entryOf = (path: string) => lstatSync(path, { throwIfNoEntry: false });
+
 /** Follows links, also to a file that does not exist yet. */
 const targetOf = (path: string): string =>
-  lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
-    ? targetOf(resolve(dirname(path), readlinkSync(path)))
-    : path;
+  entryOf(path)?.isSymbolicLink() ? targetOf(resolve(dirname(path), readlinkSync(path))) : path;
 
 /** With its parents. (Node's own `recursive` never returns where the file system creates no folders, as in /proc.) */
 function createFolder(path: string): void {
-  if (existsSync(path)) return;
+  if (entryOf(path)) return;
   createFolder(dirname(path));
   try {
     mkdirSync(path, { mode: 0o700 });

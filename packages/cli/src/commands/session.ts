@@ -1,6 +1,5 @@
 import { CommandError, exitCodes, usageError } from "../terminal/exit-codes.ts";
 import type { Globals } from "../terminal/globals.ts";
-import { claimsOf } from "./claims.ts";
 import { type Config, readConfig } from "./config.ts";
 
 /* The service to call and the credential to call it with. */
@@ -85,10 +84,10 @@ export function checkToken(text: string, name: string): string {
 
 /** @param invalid the first character that a credential cannot have */
 function mistakeIn(token: string, invalid: string | undefined): string | undefined {
-  if (/^\$(\{.*\}|\w+)$/.test(token))
+  if (/^\$(\{[\w:.]+\}|\w+)$/.test(token))
     return `it is the name of a variable (${token}), which was not replaced by its value`;
   if (/^bearer\s/i.test(token)) return "it begins with Bearer. Pass only what follows";
-  if (/^(export\s+)?[A-Z_]+=./.test(token))
+  if (/^(export\s+)?\w*(KEY|TOKEN|JWT)\w*=./.test(token))
     return "it begins with the name of a variable. Pass only what follows the =";
   if (/^["'].*["']$/s.test(token)) return "it is in quotes. Pass it without them";
   if (invalid === "\0" || invalid === "\ufffd")
@@ -116,4 +115,14 @@ export function identityOf(token: string): Identity {
     subject: typeof sub === "string" ? sub : null,
     expires_at: typeof exp === "number" && exp < 1e11 ? new Date(exp * 1000).toISOString() : null,
   };
+}
+
+/** Reads the claims of a JWT without verifying it: the service does. Another text has none. */
+export function claimsOf(token: string): Record<string, unknown> {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+    return typeof claims === "object" ? { ...claims } : {};
+  } catch {
+    return {};
+  }
 }

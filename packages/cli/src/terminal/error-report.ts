@@ -1,7 +1,6 @@
 import type { CommanderError } from "commander";
 import { ApiError, type ErrorCode, type ErrorDetail, NetworkError } from "../../../client/src/errors.ts";
 import { isTemporary } from "../commands/api.ts";
-import { claimsOf } from "../commands/claims.ts";
 import { networkAdvice } from "../commands/proxy.ts";
 import { CommandError, type ExitCode, exitCodes, usageError } from "./exit-codes.ts";
 import { jsonText, note, printable, styled } from "./terminal.ts";
@@ -100,9 +99,6 @@ function exitCodeOf(error: ApiError): ExitCode {
 
 /** Undefined for a code that a newer version of the API has added. */
 function adviceFor(code: string): string | undefined {
-  const isOfJob = claimsOf(process.env.SVC_API_KEY ?? "").repository_id !== undefined;
-  if (isOfJob && code === "insufficient_permission")
-    return "An admin of the project gives the repository more permissions: svc workflows trust. Show what the token may do: svc whoami";
   const advice = Object.hasOwn(adviceByCode, code) ? adviceByCode[code as ErrorCode] : undefined;
   // svc login would change nothing: the variable takes precedence.
   return process.env.SVC_API_KEY?.trim()
