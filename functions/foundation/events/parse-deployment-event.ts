@@ -62,9 +62,11 @@ export const unchanged: ChangeData = (data) => data;
  * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
  */
 export function parseDeploymentEvent(message: string, change: ChangeData = portable): ParseResult {
+  // A byte order mark, which PowerShell and .NET write, is ignored: RFC 8259, section 8.1.
+  const text = message.replace(/^\ufeff/, "");
   try {
-    const plain: unknown = JSON.parse(message);
-    return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(message), change);
+    const plain: unknown = JSON.parse(text);
+    return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(text), change);
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
     throw error;

@@ -52,7 +52,7 @@ test.each<[string, object]>([
 test.each<[string, string | object, string]>([
   ["text that is not JSON", "deploy.started", "the message is not JSON"],
   ["an empty message", "", "the message is not JSON"],
-  ["JSON with a byte order mark", `\ufeff${JSON.stringify(started)}`, "the message is not JSON"],
+  ["JSON after two byte order marks", `\ufeff\ufeff${JSON.stringify(started)}`, "the message is not JSON"],
   ["truncated JSON", JSON.stringify(started).slice(0, -1), "the message is not JSON"],
   ["null", "null", "the message must be a JSON object"],
   ["an array", [started], "the message must be a JSON object"],
