@@ -3,7 +3,7 @@ import type { NetworkError } from "../../../client/src/errors.ts";
 
 /* Proxies and certificates of companies. */
 
-type SetProxy = (settings: { https_proxy: string; no_proxy: string }) => void;
+type SetProxy = (settings: { https_proxy: string; http_proxy: string; no_proxy: string }) => void;
 
 /** Since Node 24.14. Before, Node 24.0 and 22.21 use proxies only with NODE_USE_ENV_PROXY=1 at their start, and older ones never. */
 const { setGlobalProxyFromEnv }: { setGlobalProxyFromEnv?: SetProxy } = http;
@@ -19,7 +19,15 @@ export function useProxy(): void {
   const { no_proxy, NO_PROXY = "", NODE_USE_ENV_PROXY } = process.env;
   const https_proxy = proxyOf(process.env);
   if (NODE_USE_ENV_PROXY === "1" || !isUsable(https_proxy)) return;
-  setGlobalProxyFromEnv?.({ https_proxy, no_proxy: `localhost,127.0.0.1,::1,${no_proxy || NO_PROXY}` });
+  const settings = {
+    https_proxy,
+    http_proxy: https_proxy,
+    no_proxy: `localhost,127.0.0.1,::1,${no_proxy || NO_PROXY}`,
+  };
+  // Without http_proxy, Node takes HTTP_PROXY, and fails if it names no scheme. What --forward sends by http goes directly.
+  const { globalAgent } = http;
+  setGlobalProxyFromEnv?.(settings);
+  http.globalAgent = globalAgent;
 }
 
 /** What to do about a service that could not be reached. */
