@@ -99,11 +99,8 @@ function portable(value: unknown, changes: Set<string>, levels = MAX_LEVELS - 1)
     return null;
   }
   if (Array.isArray(value)) return value.map((part) => portable(part, changes, levels - 1));
-  const parts = Object.entries(value).map(([name, part]) => [
-    portable(name, changes),
-    portable(part, changes, levels - 1),
-  ]);
-  return Object.fromEntries(parts);
+  const changed = (name: string, part: unknown) => [portable(name, changes), portable(part, changes, levels - 1)];
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => changed(name, part)));
 }
 
 /** Receivers ignore a test delivery, by a signed `data.test`. Some parsers, such as that of Go, read any case of its name. */
@@ -118,9 +115,8 @@ function parseEvent(message: unknown, change: ChangeData): ParseResult {
   const { project_id, deployment_id, timestamp } = rest.data;
   const changes = new Set<string>();
   // `data` is taken from the parsed message, not from the schema output, which could change it.
-  const entries = Object.entries(
-    change((named.data.data ?? {}) as Record<string, unknown>, changes) as EventContent["data"],
-  );
+  const given = (named.data.data ?? {}) as Record<string, unknown>;
+  const entries = Object.entries(change(given, changes) as EventContent["data"]);
   const unmarked = entries.filter((entry) => !isTestMark(entry));
   const isMarked = unmarked.length < entries.length;
   if (isMarked) changes.add("test is renamed to pipeline_test");

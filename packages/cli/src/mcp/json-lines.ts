@@ -67,6 +67,6 @@ function isMessage(message: unknown): boolean {
 function invalidRequest(message: unknown): string {
   const { id } = Object(message);
   const text =
-    'Invalid request: a message has jsonrpc "2.0", a method, an id that is not null, and params that are an object.';
+    'Invalid request: a message has jsonrpc "2.0", a method, no id that is null, and no params but an object.';
   return errorLine(-32600, text, isId(id) ? id : null);
 }

@@ -35,17 +35,13 @@ type Api = Client | CommandError;
  * @param session an error is served too: of a server that ends before it is initialized, clients show no reason
  * @throws CommandError when stdin ends without a message
  */
-export async function serve(
-  globals: Globals,
-  session: Session | CommandError,
-  { isReadOnly }: ServeOptions,
-): Promise<void> {
+export async function serve(globals: Globals, session: Session | CommandError, options: ServeOptions): Promise<void> {
   const isUsable = !(session instanceof CommandError);
   const api = isUsable ? await connect(globals, session) : session;
   const lines = jsonLines(process.stdin, (line) => process.stdout.write(`${line}\n`));
   const closed = once(lines, "close");
   const permissions = isUsable ? await permissionsOf(globals, session) : null;
-  const { tools: offered, leftOut } = offeredTools(tools, { isReadOnly, permissions });
+  const { tools: offered, leftOut } = offeredTools(tools, { ...options, permissions });
   for (const line of leftOut) note(`Not offered: ${line}.`);
   serveStdio(() => createServer(api, isUsable ? session.project : undefined, offered, leftOut), {
     transport: new StdioServerTransport(lines),
@@ -75,10 +71,7 @@ async function permissionsOf(globals: Globals, session: Session): Promise<string
 }
 
 function createServer(api: Api, project: string | undefined, offered: Tool[], leftOut: string[]): McpServer {
-  const state =
-    api instanceof CommandError
-      ? `\nUntil the user has changed the settings, each tool returns this: ${api.message}`
-      : "";
+  const state = api instanceof CommandError ? `\nEach tool returns this error: ${api.message}` : "";
   const limits = leftOut.length === 0 ? "" : `\nThese tools are not offered:\n${leftOut.join("\n")}`;
   const server = new McpServer(
     { name: "svc", title: "Deployment webhooks", version: packageVersion() },
