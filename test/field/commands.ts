@@ -33,6 +33,7 @@ a proxy without a scheme | prisma/orm#20302 | SVC_API_KEY={key}; HTTPS_PROXY={pr
 a proxy of SOCKS | Shopify/ucp-cli#37 | SVC_API_KEY={key}; HTTPS_PROXY=socks5://{proxy}; asked= | whoami --base-url https://127.0.0.2:9999 | 5 | HTTPS_PROXY is not used
 a host of NO_PROXY | supabase/cli#1451 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; NO_PROXY=127.0.0.2; asked= | whoami --base-url https://127.0.0.2:9999 | 5 | ECONNREFUSED
 a service on this machine | KarpelesLab/teamclaude#75 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; HTTP_PROXY={proxy}; asked= | whoami | 0 |
+no service on this machine | KarpelesLab/teamclaude#75 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; asked= | whoami --base-url http://localhost:9999 | 5 | Check the base URL and your network
 the CA of a company | Dashlane/dashlane-cli#46 | SVC_API_KEY={key} | whoami --base-url {tls} | 5 | NODE_EXTRA_CA_CERTS=<file.pem>
 a CA in SSL_CERT_FILE | CleverCloud/clever-tools#1099 | SVC_API_KEY={key}; SSL_CERT_FILE=/ca.pem | whoami --base-url {tls} | 5 | NODE_EXTRA_CA_CERTS=/ca.pem
 a token that ends before the wait | actions/toolkit#2048 | SVC_API_KEY={jwt} | {wait} | 3 | before the timeout of 90s

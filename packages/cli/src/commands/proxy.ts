@@ -31,12 +31,13 @@ export function useProxy(): void {
 }
 
 /** What to do about a service that could not be reached. */
-export function networkAdvice({ cause }: NetworkError): string {
+export function networkAdvice({ message, cause }: NetworkError): string {
   const { code } = Object((cause as Error | undefined)?.cause);
   if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)/.test(code))
     return `Node does not know the CA of the certificate. If it is your company's: export NODE_EXTRA_CA_CERTS=${process.env.SSL_CERT_FILE ?? "<file.pem>"}`;
   const proxy = proxyOf(process.env);
-  if (proxy === "") return "Check the base URL and your network.";
+  const isDirect = !/ https:\/\/(?!localhost|127\.0\.0\.1|\[::1\])/.test(message);
+  if (proxy === "" || isDirect) return "Check the base URL and your network.";
   if (!isUsable(proxy)) return "HTTPS_PROXY is not used: it must be http://host:port or https://host:port.";
   return setGlobalProxyFromEnv || process.env.NODE_USE_ENV_PROXY === "1"
     ? "HTTPS_PROXY is used for https. Check the base URL and the proxy, or add the host to NO_PROXY."
