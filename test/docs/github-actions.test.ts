@@ -186,14 +186,14 @@ async function runStep(step: Step | undefined, env: Record<string, string>, cwd 
 }
 
 /** Starts what a runner offers to a job with `id-token: write`. */
-async function startRunner(ci: CiSystem) {
+async function startRunner(ci: CiSystem, claims: () => object = () => ({})) {
   const token = randomUUID();
   const requests: string[] = [];
   const server = http.createServer(({ url = "", headers }, response) => {
     requests.push(url);
     const aud = new URL(url, "http://runner").searchParams.get("audience");
     if (headers.authorization !== `Bearer ${token}`) response.writeHead(401).end();
-    else response.end(JSON.stringify({ count: 1, value: ci.token({ aud }) }));
+    else response.end(JSON.stringify({ count: 1, value: ci.token({ aud, ...claims() }) }));
   });
   return { url: `${await listening(server)}/token?api-version=2.0`, token, requests };
 }
@@ -460,14 +460,28 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   });
 });
 
-needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
+needs("bash", "curl", "jq").describe("wait-for-a-deployment.yml, run", () => {
   const { steps, env: jobEnv } = jobIn("wait-for-a-deployment.yml", "wait");
   const wait = steps.find(({ id }) => id === "wait");
   const service = useService();
   let values: Record<string, string>;
+  let keyless: Record<string, string>;
+  let requests: string[];
   beforeAll(async () => {
+    const ci = await startCiSystem("ci-of-waits");
+    // They expire so soon that svc requests one before each request.
+    const runner = await startRunner(ci, () => ({ exp: Math.floor(Date.now() / 1000) + 20 }));
+    requests = runner.requests;
+    keyless = {
+      SVC_API_KEY: "",
+      AUDIENCE,
+      ACTIONS_ID_TOKEN_REQUEST_URL: runner.url,
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: runner.token,
+    };
     const user = service.user();
     const projectId = await service.project(user.userId);
+    const trust = { ...ci.trust, permissions: ["events:read"] };
+    await user.api.post(`/v1/projects/${projectId}/trusted-workflows`, trust);
     const limits = { permissions: ["events:read"], project_ids: [projectId] };
     const { key } = (await user.api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
     const bin = join(work, "bin");
@@ -484,18 +498,18 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
   });
 
   /** Runs the step for a deployment with this event. */
-  async function runWait(event?: object) {
+  async function runWait(event?: object, env: Record<string, string> = {}) {
     const DEPLOYMENT = randomUUID();
     if (event) {
       await givenEvent(eventOf(values.PROJECT ?? "", { deployment_id: DEPLOYMENT, ...event }));
     }
     writeFileSync(join(work, "url"), "");
-    const { code, output } = await runStep(wait, { ...values, DEPLOYMENT });
+    const { code, output } = await runStep(wait, { ...values, ...env, DEPLOYMENT });
     return { code, output, url: readFileSync(join(work, "url"), "utf8") };
   }
 
   test("sets exactly the variables that its steps use, and passes the key to one of them", () => {
-    expect(Object.keys(jobEnv).sort()).toEqual(["DEPLOYMENT", "PROJECT", "SVC_BASE_URL", "TIMEOUT"]);
+    expect(Object.keys(jobEnv).sort()).toEqual(["AUDIENCE", "DEPLOYMENT", "PROJECT", "SVC_BASE_URL", "TIMEOUT"]);
     expect(steps.filter(({ env }) => JSON.stringify(env ?? {}).includes("secrets."))).toEqual([wait]);
   });
 
@@ -538,6 +552,18 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
       output: `deploy.succeeded at ${timestamp}\n`,
       url: `url=${data.url}\n`,
     });
+  });
+
+  test("without a stored key, the token of the job is the credential, which svc renews, and it is in no log", async () => {
+    const { code, output } = await runWait({ event: "deploy.failed" }, keyless);
+    expect([code, output.replaceAll(/^::add-mask::.*$/gm, "")]).toEqual([1, expect.not.stringContaining("eyJ")]);
+    expect(output).toContain("deploy.failed at");
+    expect(requests).toEqual(Array(2).fill(`/token?api-version=2.0&audience=${AUDIENCE}`));
+  });
+
+  test("without a stored key and without the permission, says which one is missing", async () => {
+    const { code, output } = await runWait(undefined, { SVC_API_KEY: "" });
+    expect([code, output]).toEqual([1, expect.stringContaining("needs 'permissions: id-token: write'")]);
   });
 
   test.each([

@@ -1,16 +1,6 @@
-import { execFileSync, spawnSync } from "node:child_process";
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -29,6 +19,7 @@ import { generateSecret } from "../../functions/webhooks/webhook/webhook.ts";
 import { closeAfterFile } from "../support/cleanup.ts";
 import { eventually } from "../support/eventually.ts";
 import { needs } from "../support/optional-program.ts";
+import { receiverLanguages, runReceiverInShell } from "../support/receiver-languages.ts";
 import { useService } from "../support/service.ts";
 import { keys, type Vector, vectors, vectorWithLeadingZeros } from "../support/vectors.ts";
 
@@ -473,78 +464,14 @@ const probeVectors = Object.entries(newProbes()).map(([probe, { headers, body }]
   return error ? { ...vector, valid: false, error } : { ...vector, valid: true, test: true };
 });
 const checked = [...vectors, ...probeVectors, vectorWithLeadingZeros];
-const checkedFile = join(work, "checked-vectors.json");
-writeFileSync(checkedFile, JSON.stringify({ vectors: checked }));
 
-interface Language {
-  name: string;
-  program: string;
-  /** Returns the printed lines. */
-  run(): string;
-}
-
-const runProgram = (command: string, args: string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) =>
-  execFileSync(command, args, { encoding: "utf8", ...options });
-const driver = (extension: string) => join(root, "test/docs/receivers", `vectors.${extension}`);
-
-const languages: Language[] = [
-  {
-    name: "Python",
-    program: "python3",
-    run: () => runProgram("python3", [driver("py"), join(receivers, "python"), checkedFile]),
-  },
-  {
-    name: "Ruby",
-    program: "ruby",
-    run: () => runProgram("ruby", [driver("rb"), join(receivers, "ruby"), checkedFile]),
-  },
-  {
-    name: "PHP",
-    program: "php",
-    run: () => runProgram("php", [driver("php"), join(receivers, "php"), checkedFile]),
-  },
-  {
-    name: "Go",
-    program: "go",
-    run() {
-      mkdirSync(join(work, "go/webhook"), { recursive: true });
-      writeFileSync(join(work, "go/go.mod"), "module vectors\n\ngo 1.18\n");
-      copyFileSync(driver("go"), join(work, "go/main.go"));
-      copyFileSync(join(receivers, "go/verify_webhook.go"), join(work, "go/webhook/verify_webhook.go"));
-      const env = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
-      return runProgram("go", ["run", ".", checkedFile], { cwd: join(work, "go"), env });
-    },
-  },
-  { name: "the shell", program: "openssl", run: () => checked.map(runShell).join("\n") },
-];
-
-function runShell(vector: Vector): string {
-  const file = join(work, "body.json");
-  writeFileSync(file, vector.body);
-  const header = (name: string) =>
-    Object.entries(vector.headers).find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
-  const names =
-    vector.scheme === "standard"
-      ? ["webhook-id", "webhook-timestamp", "webhook-signature"]
-      : ["x-service-signature", "x-service-signature-previous"];
-  const { stdout, stderr, status } = shell([vector.scheme, file, ...names.map(header)], {
-    WEBHOOK_SECRET: vector.secrets.join(" "),
-    NOW: String(vector.now),
-  });
-  expect([stderr, status]).toEqual(["", vector.valid ? 0 : 1]);
-  return stdout.trim();
-}
-
-function shell(args: string[], env: Record<string, string>) {
-  const script = join(receivers, "shell/verify-webhook.sh");
-  return spawnSync("/bin/sh", [script, ...args], { encoding: "utf8", env: { PATH: process.env.PATH, ...env } });
-}
+const languages = receiverLanguages(work);
 
 for (const language of languages) {
   needs(language.program).test(
     `the receiver for ${language.name} gives the expected result for every vector and every request of a certification`,
     () => {
-      const lines = language.run().trimEnd().split("\n");
+      const lines = language.run(checked);
       const results = lines.map((line, index) => [checked[index]?.name, line.split(" ")[0]]);
       expect(results).toEqual(checked.map((vector) => [vector.name, expectedResult(vector)]));
       if (language.name === "the shell") return;
@@ -574,7 +501,7 @@ needs("openssl").describe("the receiver for the shell", () => {
       ["body", file, "sha256="],
       ["standard", file, "id", String(Math.floor(Date.now() / 1000)), "v1,"],
     ]) {
-      const { stdout, status } = shell(args, env);
+      const { stdout, status } = runReceiverInShell(args, env);
       expect(stdout).not.toContain("verified");
       expect(status).not.toBe(0);
     }

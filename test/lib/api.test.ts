@@ -241,7 +241,8 @@ describe("CORS", () => {
       expect(ResponseParameters).toEqual({
         "method.response.header.Access-Control-Allow-Origin": "'https://app.example.com'",
         "method.response.header.Access-Control-Allow-Methods": "'GET,POST,PATCH,DELETE'",
-        "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type,Idempotency-Key'",
+        "method.response.header.Access-Control-Allow-Headers":
+          "'Authorization,Content-Type,Idempotency-Key,traceparent,baggage,sentry-trace'",
         "method.response.header.Access-Control-Max-Age": "'7200'",
         "method.response.header.Vary": "'Origin'",
       });

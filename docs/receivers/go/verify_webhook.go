@@ -27,8 +27,9 @@ type Event struct {
 
 // IsTest reports whether the event is that of a test delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
 func (e Event) IsTest() bool {
-	var data map[string]any
-	return json.Unmarshal(e.Data, &data) == nil && data["test"] == true
+	// Raw, so that no other field can fail.
+	var data map[string]json.RawMessage
+	return json.Unmarshal(e.Data, &data) == nil && string(data["test"]) == "true"
 }
 
 // Delivery is a verified delivery. ID identifies a repeated delivery: it is the same for every attempt.
@@ -37,10 +38,18 @@ type Delivery struct {
 	Payload Event
 }
 
-// VerificationError means that a delivery is not authentic: respond with 401. Code is the failed check; it is not secret.
+// VerificationError means that a delivery is not accepted: respond with Status. Code is the failed check; it is not secret.
 type VerificationError struct{ Code string }
 
 func (e *VerificationError) Error() string { return "webhook: " + e.Code }
+
+// Status is 401 if the delivery is not authentic, and 400 for invalid_payload, whose signature is valid.
+func (e *VerificationError) Status() int {
+	if e.Code == "invalid_payload" {
+		return http.StatusBadRequest
+	}
+	return http.StatusUnauthorized
+}
 
 // Scheme selects the signature to verify.
 type Scheme int

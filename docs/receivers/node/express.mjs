@@ -15,7 +15,7 @@ export function webhooks({ secret, accept }) {
       response.sendStatus(204);
     } catch (error) {
       if (!(error instanceof WebhookVerificationError)) throw error;
-      response.status(401).json({ error: error.code });
+      response.status(error.status).json({ error: error.code });
     }
   });
   return router;

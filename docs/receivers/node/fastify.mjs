@@ -17,7 +17,7 @@ export async function webhooks(app, { secret, accept }) {
       return reply.code(204).send();
     } catch (error) {
       if (!(error instanceof WebhookVerificationError)) throw error;
-      return reply.code(401).send({ error: error.code });
+      return reply.code(error.status).send({ error: error.code });
     }
   });
 }

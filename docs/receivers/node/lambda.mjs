@@ -18,7 +18,7 @@ export async function handler(event) {
     return { statusCode: 204 };
   } catch (error) {
     if (!(error instanceof WebhookVerificationError)) throw error;
-    return { statusCode: 401, body: JSON.stringify({ error: error.code }) };
+    return { statusCode: error.status, body: JSON.stringify({ error: error.code }) };
   }
 }
 

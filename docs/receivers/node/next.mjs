@@ -14,7 +14,7 @@ export function webhooks({ secret, accept }) {
       return new Response(null, { status: 204 });
     } catch (error) {
       if (!(error instanceof WebhookVerificationError)) throw error;
-      return Response.json({ error: error.code }, { status: 401 });
+      return Response.json({ error: error.code }, { status: error.status });
     }
   };
 }

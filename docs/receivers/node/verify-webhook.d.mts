@@ -4,15 +4,19 @@
 /**
  * @param {Options} options
  * @returns {Delivery}
- * @throws {WebhookVerificationError} Respond with 401.
+ * @throws {WebhookVerificationError} Respond with its `status`.
  * @throws {TypeError} An argument is not valid: the body is already parsed, or the secret is malformed. Respond with 500.
  */
 export function verifyWebhook({ body, headers, secret, scheme, toleranceSeconds, now, }: Options): Delivery;
-/** The delivery is not authentic. `code` is the failed check. Code and message are not secret. */
+/**
+ * The delivery is not accepted. `code` is the failed check, `status` the response: 401 if it is not authentic, 400 for
+ * `invalid_payload`, which is. Code and message are not secret.
+ */
 export class WebhookVerificationError extends Error {
     /** @param {keyof typeof messages} code */
     constructor(code: keyof typeof messages);
     code: "missing_header" | "invalid_timestamp" | "timestamp_too_old" | "timestamp_too_new" | "no_matching_signature" | "invalid_payload";
+    status: number;
 }
 export type EventFields = {
     project_id: string;

@@ -51,23 +51,27 @@ const messages = {
   timestamp_too_old: "webhook-timestamp is too old: a replay, or this machine's clock is ahead",
   timestamp_too_new: "webhook-timestamp is in the future: this machine's clock is behind",
   no_matching_signature: "no signature matches: the secret is a different one, or the body is not the raw body",
-  invalid_payload: "the signature is valid, but the body is not JSON",
+  invalid_payload: "the signature is valid, but the parser does not accept the body as JSON",
 };
 
-/** The delivery is not authentic. `code` is the failed check. Code and message are not secret. */
+/**
+ * The delivery is not accepted. `code` is the failed check, `status` the response: 401 if it is not authentic, 400 for
+ * `invalid_payload`, which is. Code and message are not secret.
+ */
 export class WebhookVerificationError extends Error {
   /** @param {keyof typeof messages} code */
   constructor(code) {
     super(messages[code]);
     this.name = "WebhookVerificationError";
     this.code = code;
+    this.status = code === "invalid_payload" ? 400 : 401;
   }
 }
 
 /**
  * @param {Options} options
  * @returns {Delivery}
- * @throws {WebhookVerificationError} Respond with 401.
+ * @throws {WebhookVerificationError} Respond with its `status`.
  * @throws {TypeError} An argument is not valid: the body is already parsed, or the secret is malformed. Respond with 500.
  */
 export function verifyWebhook({

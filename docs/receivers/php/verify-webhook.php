@@ -4,9 +4,16 @@ declare(strict_types=1);
 
 // Verifies webhook deliveries of the platform. Copy this file; it needs only PHP 8.0 or later.
 
-/** The delivery is not authentic: respond with 401. The message is the failed check; it is not secret. */
+/**
+ * The delivery is not accepted: respond with getCode(). It is 401 if the delivery is not authentic, and 400 for
+ * "invalid_payload", whose signature is valid. The message is the failed check; it is not secret.
+ */
 final class WebhookVerificationError extends Exception
 {
+    public function __construct(string $check)
+    {
+        parent::__construct($check, $check === 'invalid_payload' ? 400 : 401);
+    }
 }
 
 /**

@@ -9,11 +9,15 @@ import time
 
 
 class WebhookVerificationError(Exception):
-    """The delivery is not authentic: respond with 401. `code` is the failed check; it is not secret."""
+    """
+    The delivery is not accepted: respond with `status`. It is 401 if the delivery is not authentic, and 400 for the code
+    "invalid_payload", whose signature is valid. `code` is the failed check; it is not secret.
+    """
 
     def __init__(self, code):
         super().__init__(code)
         self.code = code
+        self.status = 400 if code == "invalid_payload" else 401
 
 
 def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=300, now=None):
@@ -42,7 +46,7 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
         raise ValueError('scheme must be "standard" or "body"')
     try:
         return delivery_id, json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WebhookVerificationError("invalid_payload") from None
 
 

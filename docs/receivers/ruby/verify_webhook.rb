@@ -5,13 +5,15 @@ require "openssl"
 
 # Verifies webhook deliveries of the platform. Copy this file; it needs only Ruby 3.0 or later.
 module PlatformWebhook
-  # The delivery is not authentic: respond with 401. `code` is the failed check; it is not secret.
+  # The delivery is not accepted: respond with `status`. It is 401 if the delivery is not authentic, and 400 for the code
+  # "invalid_payload", whose signature is valid. `code` is the failed check; it is not secret.
   class VerificationError < StandardError
-    attr_reader :code
+    attr_reader :code, :status
 
     def initialize(code)
       super
       @code = code
+      @status = code == "invalid_payload" ? 400 : 401
     end
   end
 

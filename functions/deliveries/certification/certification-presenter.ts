@@ -104,7 +104,7 @@ const acceptFixes: Partial<Record<Probe, string>> = {
   repeated:
     "return 2xx for a delivery that was received before, without processing it again. The same delivery can arrive more than once, and anything but 2xx is retried.",
   unusual_body:
-    "verify the signature over the raw bytes of the body, before they are parsed or decoded. This body has unusual spacing and an é, which parsing and serializing it again would change.",
+    "verify the signature over the raw bytes of the body, before they are parsed or decoded. This body has unusual spacing and an é, which parsing and serializing it again would change. It also has 64 levels and an integer of 308 digits, which the parser must accept.",
 };
 
 /** The hint for a receiver that did not reject a request that is not authentic. */

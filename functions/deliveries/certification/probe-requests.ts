@@ -38,7 +38,8 @@ const STALE_MS = 3_600_000;
  * - `forged_signature`: both signatures are made with a foreign secret.
  * - `stale_timestamp`: both signatures are correct, and the time is an hour old. Only `webhook-signature` covers the time.
  * - `cut_body`: both signatures are those of the complete body, of which the first half is sent.
- * - `unusual_body`: both signatures are correct. The body has spacing that parsing and serializing removes, and an é.
+ * - `unusual_body`: both signatures are correct. The body has spacing that parsing and serializing removes, an é,
+ *   and the depth and the longest integer that a delivery may have.
  */
 export function probeRequests(inputs: ProbeInputs): Record<Probe, ProbeRequest> {
   const { secrets, foreignSecret, now } = inputs;
@@ -75,10 +76,15 @@ function payloadOf({ certificationId, webhook, now, randomId }: ProbeInputs) {
 
 const plainBody = (inputs: ProbeInputs): string => JSON.stringify(payloadOf(inputs));
 
-/** JSON with indentation, line ends of both kinds, an é as a character and as an escape sequence. */
+/** As deep as a body may be: data is the second level. See parse-deployment-event.ts. */
+const DEEPEST = Array.from({ length: 61 }).reduce<unknown[]>((inner) => [inner], []);
+
+/** JSON with indentation, line ends of both kinds, an é as a character and as an escape sequence, 64 levels and a long integer. */
 function unusualBody(inputs: ProbeInputs): string {
   const payload = payloadOf(inputs);
   const message = "déployé";
-  const text = JSON.stringify({ ...payload, data: { ...payload.data, message, escaped: "#" } }, undefined, "\t ");
+  const limits = { deepest: DEEPEST, integer: JSON.rawJSON("9".repeat(308)) };
+  const data = { ...payload.data, message, escaped: "#", ...limits };
+  const text = JSON.stringify({ ...payload, data }, undefined, "\t ");
   return ` ${text.replace('"#"', String.raw`"d\u00e9ploy\u00e9"`).replace("\n", "\r\n")}\n`;
 }

@@ -1,6 +1,6 @@
 import type { Context } from "aws-lambda";
 import { type DeploymentEvent, eventIdOf } from "../../foundation/events/deployment-event.ts";
-import { parseDeploymentEvent } from "../../foundation/events/parse-deployment-event.ts";
+import { parseDeploymentEvent, unchanged } from "../../foundation/events/parse-deployment-event.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { inParallel } from "../../foundation/platform/parallel.ts";
 import { parse } from "../../foundation/schema/input.ts";
@@ -82,7 +82,7 @@ type Received = { event: DeploymentEvent; receivedAt: Date };
 
 /** @returns undefined when the stored body is not the event of that id: its deliveries would get other ids */
 function readEvent({ id, body, received_at }: events.ReceivedEvent, project_id: string): Received | undefined {
-  const message = parseDeploymentEvent(body);
+  const message = parseDeploymentEvent(body, unchanged);
   const isIntact = message.ok && eventIdOf(message.event) === id;
   if (isIntact) return { event: message.event, receivedAt: new Date(received_at) };
   const reason = message.ok ? "the body belongs to another event" : message.reason;

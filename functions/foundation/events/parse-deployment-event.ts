@@ -43,22 +43,30 @@ const anyEvent = z.looseObject(
 /** `changed`: how `data` differs from the message; absent = it does not. */
 export type ParseResult = { ok: true; event: DeploymentEvent; changed?: string } | { ok: false; reason: string };
 
-/**
- * Levels of a message. Receivers parse fewer, and the parser for exact numbers fails at about 2,300. What is below is left out: customers
- * may choose a part of `data`, and an event must not be lost for that, or become a dead letter.
- */
-const MAX_LEVELS = 1_200;
+/** Levels of the body of a delivery: the default of .NET. Ruby has 100, PHP 512, Python about 1,000. */
+const MAX_LEVELS = 64;
+
+/** The parser for exact numbers fails at about 2,300 levels. A deeper message is read without them. */
+const MAX_EXACT_LEVELS = 1_200;
+
+/** Returns what replaces `data`, and adds to `changes` what it changed. */
+type ChangeData = (data: Record<string, unknown>, changes: Set<string>) => unknown;
+
+/** For the body of a stored event, which then has the digest under which it was stored. */
+export const unchanged: ChangeData = (data) => data;
 
 /**
  * Parses a message of the events queue.
+ * @param change default: replaces what parsers of receivers refuse, because customers may choose a part of `data`, and an event must not
+ *   be lost for that, or become a dead letter
  * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
  */
-export function parseDeploymentEvent(message: string): ParseResult {
+export function parseDeploymentEvent(message: string, change: ChangeData = portable): ParseResult {
+  // A byte order mark, which PowerShell and .NET write, is ignored: RFC 8259, section 8.1.
+  const text = message.replace(/^\ufeff/, "");
   try {
-    const plain: unknown = JSON.parse(message);
-    if (!isDeeper(plain, MAX_LEVELS)) return parseEvent(parseJsonExactly(message));
-    const parsed = parseEvent(withoutLevelsBelow(plain, MAX_LEVELS));
-    return parsed.ok ? { ...parsed, changed: `null for what was nested deeper than ${MAX_LEVELS} levels` } : parsed;
+    const plain: unknown = JSON.parse(text);
+    return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(text), change);
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
     throw error;
@@ -69,31 +77,53 @@ const isDeeper = (value: unknown, levels: number): boolean =>
   Object(value) === value &&
   (levels === 0 || Object.values(value as object).some((part) => isDeeper(part, levels - 1)));
 
-function withoutLevelsBelow(value: unknown, levels: number): unknown {
-  if (Object(value) !== value) return value;
-  if (levels === 0) return null;
-  const parts = Object.entries(value as object).map(([name, part]) => [name, withoutLevelsBelow(part, levels - 1)]);
-  return Array.isArray(value) ? parts.map(([, part]) => part) : Object.fromEntries(parts);
+/**
+ * Returns the value as all usual parsers accept it. PHP and Ruby refuse half of a surrogate pair, which a pipeline sends that cuts a text
+ * inside an emoji (RFC 8259, section 8.2). Go and Rust refuse numbers beyond a double, Python integers of 4,301 digits.
+ * @param levels levels that it may have; `data` is the second of a body
+ */
+function portable(value: unknown, changes: Set<string>, levels = MAX_LEVELS - 1): unknown {
+  if (typeof value === "string") {
+    if (!value.isWellFormed()) changes.add("U+FFFD for halves of surrogate pairs");
+    return value.toWellFormed();
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (JSON.isRawJSON(value)) {
+    const { rawJSON } = value as { rawJSON: string };
+    if (Number.isFinite(Number(rawJSON))) return value;
+    changes.add("strings for numbers beyond double range");
+    return rawJSON;
+  }
+  if (levels === 0) {
+    changes.add(`null for what was nested deeper than ${MAX_LEVELS} levels`);
+    return null;
+  }
+  if (Array.isArray(value)) return value.map((part) => portable(part, changes, levels - 1));
+  const changed = (name: string, part: unknown) => [portable(name, changes), portable(part, changes, levels - 1)];
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => changed(name, part)));
 }
 
 /** Receivers ignore a test delivery, by a signed `data.test`. Some parsers, such as that of Go, read any case of its name. */
 const isTestMark = ([name, value]: [string, unknown]): boolean => value === true && /^test$/iu.test(name);
 
-function parseEvent(message: unknown): ParseResult {
+function parseEvent(message: unknown, change: ChangeData): ParseResult {
   const named = z.safeParse(anyEvent, message);
   if (!named.success) return { ok: false, reason: reasonOf(named.error) };
   const { event } = named.data;
   const rest = z.safeParse(schemaOf(event), message);
   if (!rest.success) return { ok: false, reason: reasonOf(rest.error) };
   const { project_id, deployment_id, timestamp } = rest.data;
-  // `data` is taken from the parsed message, not from the schema output, so that it stays unchanged.
-  const entries = Object.entries((named.data.data ?? {}) as EventContent["data"]);
+  const changes = new Set<string>();
+  // `data` is taken from the parsed message, not from the schema output, which could change it.
+  const given = (named.data.data ?? {}) as Record<string, unknown>;
+  const entries = Object.entries(change(given, changes) as EventContent["data"]);
   const unmarked = entries.filter((entry) => !isTestMark(entry));
   const isMarked = unmarked.length < entries.length;
+  if (isMarked) changes.add("test is renamed to pipeline_test");
   // If `data` has the other name too, that is kept.
   const data = Object.fromEntries(isMarked ? [["pipeline_test", true], ...unmarked] : entries);
   const parsed = createDeploymentEvent({ event, project_id, deployment_id, timestamp, data });
-  return { ok: true, event: parsed, ...(isMarked && { changed: "test is renamed to pipeline_test" }) };
+  return { ok: true, event: parsed, ...(changes.size > 0 && { changed: [...changes].join("; ") }) };
 }
 
 function reasonOf(error: z.core.$ZodError): string {

@@ -20,7 +20,8 @@ export const securityHeaders = {
  */
 export const cors = {
   allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-  allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key"],
+  // Tracing in a page (W3C Trace Context and Baggage, Sentry) adds the last three to every request. Nothing reads them.
+  allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "traceparent", "baggage", "sentry-trace"],
   exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
   maxAgeSeconds: 7200,
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import module from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -28,7 +29,10 @@ if (!existsSync(sources)) {
 async function start(program) {
   // In a directory that only the user can write to, unlike Node's default, because the cache contains code. A start with the
   // cache takes a third of the time. Node 20 has no such cache.
-  module.enableCompileCache?.(join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "svc"));
+  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "svc");
+  // One by one: Node's own function never returns where no folder can be created, as in /proc.
+  for (const folder of [dirname(cache), cache]) await mkdir(folder, { mode: 0o700 }).catch(() => {});
+  if (existsSync(cache)) module.enableCompileCache?.(cache);
   const { run } = await import(program.href);
   await run(args);
 }

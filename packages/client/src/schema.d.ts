@@ -1651,7 +1651,7 @@ export interface components {
          *
          *     - `valid`: a valid delivery
          *     - `repeated`: the same delivery again, with the same id
-         *     - `unusual_body`: a valid delivery whose JSON has unusual spacing and an é
+         *     - `unusual_body`: a valid delivery whose JSON has unusual spacing, an é, 64 levels and an integer of 308 digits
          *     - `forged_signature`: a request with both signatures made with another secret
          *     - `stale_timestamp`: a request with a timestamp an hour old, and correct signatures
          *     - `cut_body`: a request with half of the body, and the signatures of the complete body

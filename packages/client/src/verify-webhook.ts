@@ -44,25 +44,28 @@ const messages = {
   timestamp_too_old: "webhook-timestamp is too old: a replay, or this machine's clock is ahead",
   timestamp_too_new: "webhook-timestamp is in the future: this machine's clock is behind",
   no_matching_signature: "no signature matches: the secret is a different one, or the body is not the raw body",
-  invalid_payload: "the signature is valid, but the body is not JSON",
+  invalid_payload: "the signature is valid, but the parser does not accept the body as JSON",
 };
 
 export type WebhookVerificationCode = keyof typeof messages;
 
-/** The delivery is not authentic. `code` is the failed check. Code and message are not secret. */
+/** The delivery is not accepted. `code` is the failed check. Code and message are not secret. */
 export class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError";
   readonly code: WebhookVerificationCode;
+  /** Status of the response: 401 if the delivery is not authentic, 400 for `invalid_payload`, which is. */
+  readonly status: 400 | 401;
 
   constructor(code: WebhookVerificationCode) {
     super(messages[code]);
     this.code = code;
+    this.status = code === "invalid_payload" ? 400 : 401;
   }
 }
 
 /**
  * Verifies a delivery and parses its body.
- * @throws WebhookVerificationError Respond with 401.
+ * @throws WebhookVerificationError Respond with its `status`.
  * @throws TypeError An argument is not valid: the body is already parsed, or the secret is malformed. Respond with 500.
  */
 export async function verifyWebhook(options: VerifyWebhookOptions): Promise<VerifiedWebhook> {

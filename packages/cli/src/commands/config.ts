@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
 
 /** What `svc login` stores. Credentials are stored per base URL, so that one is never sent to another service. */
@@ -47,16 +47,34 @@ export function readConfig(): Config {
 const unreadable = (path: string, reason: string) =>
   new CommandError(exitCodes.failed, `Could not read ${path}: ${reason}.`, "Delete it and sign in again: svc login");
 
-/** Replaces the file atomically. Only its owner can read it, from the first byte on. */
+/** Replaces the file atomically, or the file that a link of a dotfiles folder leads to. Only its owner can read it, from the first byte on. */
 export function writeConfig(config: Config): void {
-  const path = configPath();
+  const path = targetOf(configPath());
   const draft = `${path}.${process.pid}`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createFolder(dirname(path));
     writeFileSync(draft, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
     renameSync(draft, path);
   } catch (error) {
     rmSync(draft, { force: true });
     throw new CommandError(exitCodes.failed, `Could not write ${path}: ${(error as Error).message}`);
+  }
+}
+
+const entryOf = (path: string) => lstatSync(path, { throwIfNoEntry: false });
+
+/** Follows links, also to a file that does not exist yet. */
+const targetOf = (path: string): string =>
+  entryOf(path)?.isSymbolicLink() ? targetOf(resolve(dirname(path), readlinkSync(path))) : path;
+
+/** With its parents. (Node's own `recursive` never returns where the file system creates no folders, as in /proc.) */
+function createFolder(path: string): void {
+  if (entryOf(path)) return;
+  createFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created it a moment ago.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }

@@ -13,6 +13,8 @@ import { relativeTime, table } from "../views/table.ts";
 import { requireDeploymentId } from "./find.ts";
 import { eachNewEvent } from "./follow-events.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
+import { fetchWithJobToken } from "./job-token.ts";
+import { claimsOf, openSession } from "./session.ts";
 import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 import { waitForDeployment } from "./wait-for-deployment.ts";
 
@@ -60,6 +62,7 @@ export function addDeployments(program: SvcCommand): void {
       const options: InProject & { timeout: string } = command.optsWithGlobals();
       const timeoutSeconds = readTimeout(options.timeout);
       if (timeoutSeconds === undefined) throw usageError("--timeout must be 1s to 24h, for example 90s, 20m or 2h.");
+      noteExpiry(openSession(options).token, options.timeout, timeoutSeconds);
       const signal = AbortSignal.timeout(timeoutSeconds * 1000);
       await waitForDeployment({
         open: () => openProject(options, { signal }),
@@ -111,6 +114,15 @@ async function newestDeployments(api: Client, projectId: string, limit: number):
     if (ids.size > 2 * limit || events.length === MAX_LISTED_EVENTS) break;
   }
   return deploymentsOf(events).slice(0, limit);
+}
+
+/** Says at once that the credential expires before the timeout, unless svc renews it. */
+function noteExpiry(token: string, timeout: string, timeoutSeconds: number): void {
+  const exp = Number(claimsOf(token).exp);
+  const leftSeconds = exp - Date.now() / 1000;
+  if (!(leftSeconds > 0 && leftSeconds < timeoutSeconds) || fetchWithJobToken(token)) return;
+  note(`The JWT expires ${relativeTime(new Date(exp * 1000).toISOString())}, before the timeout of ${timeout}.`);
+  note("→ Use an API key, or give the GitHub job the permission id-token: write, with which svc renews the token.");
 }
 
 const MAX_TIMEOUT_SECONDS = 24 * 3600;

@@ -51,7 +51,11 @@ export async function findProject(api: Client, idOrName: string | undefined): Pr
   if (idOrName === undefined) {
     throw notFound("You are not a member of any project.", "Ask the owner of a project to add you.");
   }
-  throw notFound(`No project named "${idOrName}".`, `Your projects:\n${projectLines(projects)}`);
+  const choices = `Your projects:\n${projectLines(projects)}`;
+  throw notFound(
+    `No project named "${idOrName}".`,
+    projects.length > 0 ? choices : "You are not a member of any project.",
+  );
 }
 
 const projectLines = (projects: Project[]): string =>

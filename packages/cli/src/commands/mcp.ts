@@ -1,6 +1,8 @@
 import type { Command } from "commander";
+import { reportError } from "../terminal/error-report.ts";
+import { CommandError } from "../terminal/exit-codes.ts";
 import type { Globals } from "../terminal/globals.ts";
-import { openSession } from "./session.ts";
+import { openSession, type Session } from "./session.ts";
 
 const help = `
 Communicates on stdin and stdout with the program that starts it. The credential is SVC_API_KEY or that of svc login. Prefer
@@ -14,7 +16,8 @@ show_delivery, redeliver_delivery, send_test_delivery, explain_failed_delivery, 
 marked as such.
 
 With --read-only, or a key without the permissions (svc keys create --permission …), only the other tools are offered. Which ones are
-left out, and why, is on stderr and in the instructions for the assistant.`;
+left out, and why, is on stderr and in the instructions for the assistant. Without a usable credential the server starts too, and each tool
+returns what to do.`;
 
 export function addMcp(program: Command): void {
   program
@@ -25,9 +28,20 @@ export function addMcp(program: Command): void {
     .addHelpText("after", help)
     .action(async (_options, command: Command) => {
       const { readOnly: isReadOnly = false, ...globals }: Globals & { readOnly?: boolean } = command.optsWithGlobals();
-      const session = openSession(globals);
+      const session = sessionOrError(globals);
       // Imported here because the SDK is large, and the import would slow down the other commands.
       const { serve } = await import("../mcp/serve.ts");
       await serve(globals, session, { isReadOnly });
     });
+}
+
+/** @returns an error that says all, for an assistant to pass on. Sets the exit code, and prints it for the log of the client. */
+function sessionOrError(globals: Globals): Session | CommandError {
+  try {
+    return openSession(globals);
+  } catch (error) {
+    process.exitCode = reportError(error, globals);
+    const { exitCode, message, advice = "" } = error as CommandError;
+    return new CommandError(exitCode, `${message} ${advice} Then restart this MCP server.`.replace("  ", " "));
+  }
 }

@@ -16,8 +16,9 @@ export interface Session {
 
 /** @throws CommandError when no service is configured, or there is no credential for it */
 export function openSession(globals: Globals): Session {
-  const config = readConfig();
-  const { SVC_PROJECT, SVC_API_KEY } = process.env;
+  const { SVC_PROJECT, SVC_API_KEY, SVC_BASE_URL } = process.env;
+  const isComplete = Boolean(SVC_API_KEY?.trim() && (globals.baseUrl ?? SVC_BASE_URL?.trim()));
+  const config = isComplete ? configOrNone() : readConfig();
   const baseUrl = baseUrlOf(globals, config);
   const project = SVC_PROJECT?.trim() || config.projects?.[baseUrl];
   if (SVC_API_KEY?.trim()) {
@@ -32,6 +33,15 @@ export function openSession(globals: Globals): Session {
   );
 }
 
+/** Returns the configuration, or an empty one for a broken file, which must not stop a job whose variables say all. */
+function configOrNone(): Config {
+  try {
+    return readConfig();
+  } catch {
+    return { credentials: {} };
+  }
+}
+
 export function baseUrlOf({ baseUrl }: Globals, config: Config): string {
   const given = baseUrl ?? (process.env.SVC_BASE_URL?.trim() || undefined) ?? config.base_url;
   if (given !== undefined) return checkBaseUrl(given);
@@ -42,7 +52,7 @@ export function baseUrlOf({ baseUrl }: Globals, config: Config): string {
   );
 }
 
-/** @returns the URL without a slash at the end: `/v1/…` is appended */
+/** @returns the URL without a slash and without the `/v1` that other products have in theirs: `/v1/…` is appended */
 export function checkBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw usageError("The base URL must be an absolute https URL.");
@@ -53,7 +63,7 @@ export function checkBaseUrl(text: string): string {
   if (url.protocol === "http:" && !isOnThisMachine(url)) {
     throw usageError("The base URL must start with https://, except for a service on this machine.");
   }
-  return url.href.replace(/\/+$/, "");
+  return url.href.replace(/(\/v1)?\/*$/, "");
 }
 
 export const isOnThisMachine = ({ hostname }: URL): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
@@ -66,10 +76,24 @@ export const isOnThisMachine = ({ hostname }: URL): boolean => /^(localhost|127(
 export function checkToken(text: string, name: string): string {
   const token = text.trim();
   if (/^whsec_/.test(token)) throw usageError(`${name} is a webhook's signing secret, not an API key.`);
-  if (!/^[A-Za-z0-9._~+/=-]+$/.test(token)) {
-    throw usageError(`${name} is neither an API key (svc_…) nor a JWT: it contains invalid characters.`);
-  }
+  const [invalid] = /[^A-Za-z0-9._~+/=-]/u.exec(token) ?? [];
+  const mistake = mistakeIn(token, invalid);
+  if (mistake !== undefined) throw usageError(`${name} is neither an API key (svc_…) nor a JWT: ${mistake}.`);
   return token;
+}
+
+/** @param invalid the first character that a credential cannot have */
+function mistakeIn(token: string, invalid: string | undefined): string | undefined {
+  if (/^\$(\{[\w:.]+\}|\w+)$/.test(token))
+    return `it is the name of a variable (${token}), which was not replaced by its value`;
+  if (/^bearer\s/i.test(token)) return "it begins with Bearer. Pass only what follows";
+  if (/^(export\s+)?\w*(KEY|TOKEN|JWT)\w*=./.test(token))
+    return "it begins with the name of a variable. Pass only what follows the =";
+  if (/^["'].*["']$/s.test(token)) return "it is in quotes. Pass it without them";
+  if (invalid === "\0" || invalid === "\ufffd")
+    return "the text is not UTF-8. PowerShell 5 writes UTF-16: Set-Content -Encoding ascii";
+  const code = invalid?.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
+  return code === undefined ? undefined : `it contains an invalid character (U+${code})`;
 }
 
 export type Identity =
@@ -93,7 +117,8 @@ export function identityOf(token: string): Identity {
   };
 }
 
-function claimsOf(token: string): Record<string, unknown> {
+/** Reads the claims of a JWT without verifying it: the service does. Another text has none. */
+export function claimsOf(token: string): Record<string, unknown> {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
     return typeof claims === "object" ? { ...claims } : {};

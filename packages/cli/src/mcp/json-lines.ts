@@ -1,22 +1,27 @@
 import { Readable } from "node:stream";
 
 /** https://www.jsonrpc.org/specification#error_object */
-const parseError = JSON.stringify({
-  jsonrpc: "2.0",
-  id: null,
-  error: { code: -32700, message: "Parse error: the line is not JSON." },
-});
+const errorLine = (code: number, message: string, id: unknown = null) =>
+  JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } });
 
 /**
- * Passes on the lines of an input that are JSON, without blank ones. Responds to any other line with a parse error: the SDK
- * would drop it, and the client wait for a response.
+ * Passes on the JSON-RPC messages of an input, one per line. Responds to any other line with an error: the SDK would drop it, and the
+ * client wait for a response. The messages of a batch, which protocol 2025-03-26 has, are passed on and answered one by one.
  * @param respond writes one line to the client
  */
 export function jsonLines(input: AsyncIterable<Buffer>, respond: (line: string) => void): Readable {
   async function* accepted(): AsyncGenerator<Buffer> {
     for await (const line of linesOf(input)) {
-      if (isJson(line)) yield Buffer.from(`${line}\n`);
-      else if (line.trim() !== "") respond(parseError);
+      const parsed = parse(line);
+      if (parsed === undefined) {
+        if (line.trim() !== "") respond(errorLine(-32700, "Parse error: the line is not JSON."));
+        continue;
+      }
+      const isBatch = Array.isArray(parsed) && parsed.length > 0;
+      for (const message of isBatch ? parsed : [parsed]) {
+        if (isMessage(message)) yield Buffer.from(`${isBatch ? JSON.stringify(message) : line}\n`);
+        else respond(invalidRequest(message));
+      }
     }
   }
   return Readable.from(accepted(), { objectMode: false });
@@ -33,13 +38,35 @@ async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<string> {
       rest = line;
     }
   }
+  // The last line may have no end.
+  yield rest + decoder.decode();
 }
 
-function isJson(line: string): boolean {
+/** @returns undefined for a text that is not JSON */
+function parse(line: string): unknown {
   try {
-    JSON.parse(line);
-    return true;
+    return JSON.parse(line);
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+const isObject = (value: unknown): boolean => Object(value) === value && !Array.isArray(value);
+
+/** MCP allows neither null nor fractions. */
+const isId = (id: unknown): boolean => typeof id === "string" || Number.isSafeInteger(id);
+
+/** https://modelcontextprotocol.io/specification/2025-11-25/basic */
+function isMessage(message: unknown): boolean {
+  const { jsonrpc, id, method, params = {}, result, error } = Object(message);
+  const isCall = typeof method === "string" && isObject(params) && (id === undefined || isId(id));
+  const isResponse = method === undefined && isId(id) && (isObject(result) || isObject(error));
+  return jsonrpc === "2.0" && (isCall || isResponse);
+}
+
+function invalidRequest(message: unknown): string {
+  const { id } = Object(message);
+  const text =
+    'Invalid request: a message has jsonrpc "2.0", a method, no id that is null, and no params but an object.';
+  return errorLine(-32600, text, isId(id) ? id : null);
 }

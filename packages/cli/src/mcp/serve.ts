@@ -3,9 +3,10 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { escaped, replaceUnseen } from "../../../../functions/foundation/schema/unseen-text.ts";
 import type { Client } from "../../../client/src/client.ts";
-import { ApiError } from "../../../client/src/errors.ts";
+import { ApiError, NetworkError } from "../../../client/src/errors.ts";
 import { parseExactly, stringifyExactly } from "../../../client/src/exact-json.ts";
-import { connect, isTemporary } from "../commands/api.ts";
+import { connect } from "../commands/api.ts";
+import { networkAdvice } from "../commands/proxy.ts";
 import type { Session } from "../commands/session.ts";
 import { CommandError, usageError } from "../terminal/exit-codes.ts";
 import type { Globals } from "../terminal/globals.ts";
@@ -26,23 +27,28 @@ interface ServeOptions {
   isReadOnly: boolean;
 }
 
+/** What the tools call, or the error that they return instead. */
+type Api = Client | CommandError;
+
 /**
  * Serves the tools on stdin and stdout until the client disconnects. Prints nothing but the protocol to stdout.
+ * @param session an error is served too: of a server that ends before it is initialized, clients show no reason
  * @throws CommandError when stdin ends without a message
  */
-export async function serve(globals: Globals, session: Session, { isReadOnly }: ServeOptions): Promise<void> {
-  const api = await connect(globals, session);
+export async function serve(globals: Globals, session: Session | CommandError, options: ServeOptions): Promise<void> {
+  const isUsable = !(session instanceof CommandError);
+  const api = isUsable ? await connect(globals, session) : session;
   const lines = jsonLines(process.stdin, (line) => process.stdout.write(`${line}\n`));
   const closed = once(lines, "close");
-  const probe = await connect(globals, session, { maxRetries: 0, signal: AbortSignal.timeout(MAX_START_MS) });
-  const { tools: offered, leftOut } = offeredTools(tools, { isReadOnly, permissions: await permissionsOf(probe) });
+  const permissions = isUsable ? await permissionsOf(globals, session) : null;
+  const { tools: offered, leftOut } = offeredTools(tools, { ...options, permissions });
   for (const line of leftOut) note(`Not offered: ${line}.`);
-  serveStdio(() => createServer(api, session, offered, leftOut), {
+  serveStdio(() => createServer(api, isUsable ? session.project : undefined, offered, leftOut), {
     transport: new StdioServerTransport(lines),
     onerror: ({ message }) => note(message),
   });
   await closed;
-  if (process.stdin.bytesRead === 0) {
+  if (isUsable && process.stdin.bytesRead === 0) {
     throw usageError("stdin ended without a message.", "An MCP client starts this command: see svc mcp --help.");
   }
 }
@@ -54,7 +60,8 @@ const MAX_START_MS = 5_000;
  * Returns the permissions of the credential; null = all that its user has, or not known: then the calls return the error. A service
  * of an earlier version returns no permissions.
  */
-async function permissionsOf(api: Client): Promise<string[] | null> {
+async function permissionsOf(globals: Globals, session: Session): Promise<string[] | null> {
+  const api = await connect(globals, session, { maxRetries: 0, signal: AbortSignal.timeout(MAX_START_MS) });
   try {
     const { permissions }: { permissions?: string[] | null } = await api.getCurrentCredential();
     return permissions ?? null;
@@ -63,21 +70,36 @@ async function permissionsOf(api: Client): Promise<string[] | null> {
   }
 }
 
-function createServer(api: Client, { project }: Session, offered: Tool[], leftOut: string[]): McpServer {
+function createServer(api: Api, project: string | undefined, offered: Tool[], leftOut: string[]): McpServer {
+  const state = api instanceof CommandError ? `\nEach tool returns this error: ${api.message}` : "";
   const limits = leftOut.length === 0 ? "" : `\nThese tools are not offered:\n${leftOut.join("\n")}`;
   const server = new McpServer(
     { name: "svc", title: "Deployment webhooks", version: packageVersion() },
-    { instructions: instructions + limits },
+    { instructions: instructions + state + limits },
   );
   const isOffered = (name: string) => offered.some((tool) => tool.name === name);
   for (const tool of offered) {
     const { name, title, description, annotations, input } = tool;
     // No schema of what it returns: it would double what an assistant reads before its first call, repeat the API's
     // records, and a new value of the API would make a published svc fail.
-    const config = { title, description, annotations, inputSchema: input };
+    const config = { title, description, annotations, inputSchema: withPlainSchema(input) };
     server.registerTool(name, config, (args) => callTool(tool, api, withDefault(args, project), isOffered));
   }
   return server;
+}
+
+/**
+ * Some clients pass the schemas to a model that refuses a request for one unknown keyword: Gemini most formats and `propertyNames`,
+ * OpenAI's strict mode `default`. The descriptions say the same, and the calls are validated as before.
+ */
+const refusedKeywords = new Set(["$schema", "format", "pattern", "propertyNames", "default"]);
+
+function withPlainSchema<Input extends Tool["input"]>(input: Input): Input {
+  const standard = input["~standard"];
+  const plain = (schema: object) =>
+    JSON.parse(JSON.stringify(schema, (keyword, value) => (refusedKeywords.has(keyword) ? undefined : value)));
+  const described: typeof standard.jsonSchema.input = (options) => plain(standard.jsonSchema.input(options));
+  return { "~standard": { ...standard, jsonSchema: { ...standard.jsonSchema, input: described } } } as unknown as Input;
 }
 
 /** Adds the user's default project. Tools that take none ignore it. */
@@ -87,8 +109,9 @@ const withDefault = (args: unknown, project: string | undefined): unknown => ({
 });
 
 /** Returns an error as a result of the tool, so that the assistant can act on it; a protocol error would hide the text. */
-async function callTool({ run }: Tool, api: Client, args: unknown, isOffered: IsOffered) {
+async function callTool({ run }: Tool, api: Api, args: unknown, isOffered: IsOffered) {
   try {
+    if (api instanceof CommandError) throw api;
     const { structured, text = jsonText(structured) } = await run(api, args, isOffered);
     return { content: [{ type: "text" as const, text }], structuredContent: withCodes(structured) };
   } catch (error) {
@@ -109,7 +132,8 @@ function errorText(error: unknown): string {
     return `${error.code} (${error.status}${request}): ${printable(error.message)}${advice}`;
   }
   if (error instanceof CommandError) return [error.message, adviceText(error)].filter(Boolean).join(" ");
-  if (isTemporary(error)) return `service_unreachable: ${(error as Error).message} Try again later.`;
+  if (error instanceof NetworkError)
+    return `service_unreachable: ${error.message} Try again later. If it stays so, tell the user: ${networkAdvice(error)}`;
   note((error as Error).stack ?? String(error));
   return "internal_error: unexpected error in svc.";
 }

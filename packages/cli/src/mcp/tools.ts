@@ -126,7 +126,7 @@ export const tools: Tool[] = [
       project,
       webhook_id: webhookId.optional(),
       status: z.enum(deliveryStatuses).optional().describe("Only deliveries with this status."),
-      limit: z.int().min(1).max(100).default(20).describe("Maximum number of deliveries, up to 100."),
+      limit: z.int().min(1).max(100).default(20).describe("Maximum number of deliveries, up to 100. Default: 20."),
     }),
     run: async (api, { project, webhook_id, status, limit }) => {
       const scope = await findScope(api, await findProject(api, project), webhook_id);

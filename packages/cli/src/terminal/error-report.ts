@@ -1,6 +1,7 @@
 import type { CommanderError } from "commander";
 import { ApiError, type ErrorCode, type ErrorDetail, NetworkError } from "../../../client/src/errors.ts";
 import { isTemporary } from "../commands/api.ts";
+import { networkAdvice } from "../commands/proxy.ts";
 import { CommandError, type ExitCode, exitCodes, usageError } from "./exit-codes.ts";
 import { jsonText, note, printable, styled } from "./terminal.ts";
 
@@ -47,7 +48,7 @@ function reportOf(error: unknown): Report {
     return { exitCode: exitCodeOf(error), code, message, requestId, details, advice: adviceFor(code) };
   }
   if (error instanceof NetworkError) {
-    const advice = "Check the base URL and your network.";
+    const advice = networkAdvice(error);
     return { exitCode: exitCodes.unavailable, code: "service_unreachable", message: error.message, advice };
   }
   throw error;

@@ -2,9 +2,9 @@ import { note, printable, type Style, styled } from "../terminal/terminal.ts";
 
 /* Tables and times for a person to read. */
 
-// Characters that are two columns wide.
+// Characters that are two columns wide. U+FE0F makes an emoji of the one before it: ❤️.
 const WIDE =
-  /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
+  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
 const graphemes = new Intl.Segmenter();
 // Most texts. Finding their graphemes takes most of the time and memory of a long table.
 const ASCII = /^[ -~]*$/;

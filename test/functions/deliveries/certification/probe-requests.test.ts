@@ -3,6 +3,7 @@ import { webhookPayloadSchemas } from "../../../../contract/responses/payload.ts
 import { verifyWebhook, WebhookVerificationError } from "../../../../docs/receivers/node/verify-webhook.mjs";
 import { type Probe, probeExpectations, probes } from "../../../../functions/deliveries/certification/certification.ts";
 import { probeRequests } from "../../../../functions/deliveries/certification/probe-requests.ts";
+import { parseDeploymentEvent } from "../../../../functions/foundation/events/parse-deployment-event.ts";
 import { webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
 
 const secret = `whsec_${"a1".repeat(32)}`;
@@ -66,6 +67,20 @@ test("the unusual body changes when it is parsed and serialized, trimmed, or rea
     expect(JSON.stringify(JSON.parse(body), undefined, indent)).not.toBe(body);
   expect(body.trim()).not.toBe(body);
   expect(body.replaceAll("\r\n", "\n")).not.toBe(body);
+});
+
+test("the unusual body is as deep, and has an integer as long, as an event that is delivered unchanged", () => {
+  const { body } = requests.unusual_body;
+  const ids = { project_id: randomUUID(), deployment_id: randomUUID() };
+  const changedBy = (data: object) => {
+    const result = parseDeploymentEvent(JSON.stringify({ ...JSON.parse(body), ...ids, data }));
+    return result.ok ? result.changed : result.reason;
+  };
+  const { test, ...data } = JSON.parse(body).data;
+  expect(test).toBe(true);
+  expect(body).toMatch(/[ :]9{308},?[\r\n]/);
+  expect(changedBy(data)).toBeUndefined();
+  expect(changedBy({ ...data, deepest: [data.deepest] })).toContain("64 levels");
 });
 
 test("the marks are the same on all probes", () => {

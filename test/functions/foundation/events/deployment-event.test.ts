@@ -4,7 +4,7 @@ import {
   deliveryIdOf,
   eventNames,
 } from "../../../../functions/foundation/events/deployment-event.ts";
-import { parseDeploymentEvent } from "../../../../functions/foundation/events/parse-deployment-event.ts";
+import { parseDeploymentEvent, unchanged } from "../../../../functions/foundation/events/parse-deployment-event.ts";
 
 const started = {
   event: "deploy.started",
@@ -52,7 +52,7 @@ test.each<[string, object]>([
 test.each<[string, string | object, string]>([
   ["text that is not JSON", "deploy.started", "the message is not JSON"],
   ["an empty message", "", "the message is not JSON"],
-  ["JSON with a byte order mark", `\ufeff${JSON.stringify(started)}`, "the message is not JSON"],
+  ["JSON after two byte order marks", `\ufeff\ufeff${JSON.stringify(started)}`, "the message is not JSON"],
   ["truncated JSON", JSON.stringify(started).slice(0, -1), "the message is not JSON"],
   ["null", "null", "the message must be a JSON object"],
   ["an array", [started], "the message must be a JSON object"],
@@ -120,14 +120,15 @@ test.each([
   ["whole numbers beyond double precision", '{"id":9007199254740993,"big":[123456789012345678901234567890]}'],
   [
     "decimals in their notation",
-    '{"a":1.0,"b":1.10,"c":0.1000000000000000055511151231257827,"d":-0,"e":1E5,"f":1e400}',
+    '{"a":1.0,"b":1.10,"c":0.1000000000000000055511151231257827,"d":-0,"e":1E5,"f":1e308,"g":1e-400}',
   ],
   ["unknown fields of any kind", '{"x":{"y":[null,true,false,"",{}]},"rawJSON":"1"}'],
   ["a field test that is not true", '{"test":{"failed":3}}'],
   ["the field __proto__", '{"__proto__":{"isAdmin":true},"constructor":1}'],
-  ["Unicode", '{"text":"grüße 🚀 日本 \u2028","half":"\\ud800"}'],
-  ["1,100 nested objects", nestedObjects(1_100)],
-  ["1,100 nested lists", `{"a":${"[".repeat(1_100)}${"]".repeat(1_100)}}`],
+  ["Unicode", '{"text":"grüße 🚀 日本 \u2028","noncharacter":"\uffff"}'],
+  ["an integer of 308 digits", `{"a":${"9".repeat(308)}}`],
+  ["63 nested objects, the 64 levels of a body", nestedObjects(63)],
+  ["62 nested lists", `{"a":${"[".repeat(62)}${"]".repeat(62)}}`],
   ["the mark of a test delivery in an object", '{"a":{"test":true},"Tests":true}'],
 ])("passes data on unchanged: %s", (_, data) => {
   const { body } = read(withData(data));
@@ -152,7 +153,17 @@ test.each<[string, string, string, unknown]>([
   ["the mark twice", '{"test":false,"test":true,"TEST":true}', "test is renamed", { pipeline_test: true }],
   ["the mark and the other name", '{"test":true,"pipeline_test":"x"}', "test is renamed", { pipeline_test: "x" }],
   ["the mark and __proto__", '{"__proto__":{"test":true},"test":true}', "test is renamed", expect.anything()],
-  ["40,000 nested objects", nestedObjects(40_000), "null for what was nested deeper than 1200", expect.anything()],
+  ["half an emoji", '{"a":["Ship it \\ud83d"]}', "U+FFFD for halves", { a: ["Ship it \ufffd"] }],
+  ["half an emoji in a name", '{"\\ude80a":1}', "U+FFFD for halves", { "\ufffda": 1 }],
+  ["a number beyond double range", '{"a":-1e400,"b":1.0}', "strings for numbers", { a: "-1e400", b: 1 }],
+  ["an integer of 5,000 digits", `{"a":${"7".repeat(5_000)}}`, "strings for numbers", { a: "7".repeat(5_000) }],
+  [
+    "a level too many, and keeps exact numbers",
+    `{"b":1.10,"a":${"[".repeat(63)}${"]".repeat(63)}}`,
+    "null for",
+    expect.anything(),
+  ],
+  ["40,000 nested objects", nestedObjects(40_000), "null for what was nested deeper than 64", expect.anything()],
   [
     "100,000 nested lists",
     `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)},"b":7}`,
@@ -168,11 +179,18 @@ test.each<[string, string, string, unknown]>([
 ])("delivers %s, and says what changed", (_, data, changed, expected) => {
   const result = parseDeploymentEvent(withData(data));
   expect(result).toMatchObject({ ok: true, changed: expect.stringContaining(changed) });
-  const { body } = read(withData(data));
+  const { body, digest } = read(withData(data));
   expect(JSON.parse(body).data).toEqual(expected);
+  // The body is stored, and read again by a replay. It is the same event.
+  expect(parseDeploymentEvent(body)).toMatchObject({ ok: true, event: { body, digest } });
   expect(JSON.parse(body).data.test).toBeUndefined();
   expect(JSON.parse(body).event).toBe(started.event);
   expect(read(withData(data)).digest).toBe(read(withData(data)).digest);
+});
+
+test("a stored body is read as it is, also one that was stored before the limits", () => {
+  const body = withData('{"half":"\\ud83d","a":1e400}');
+  expect(parseDeploymentEvent(body, unchanged)).toMatchObject({ ok: true, event: { body } });
 });
 
 test.each(Object.values(validMessages))("renames the mark of a test delivery in $event", (message) => {

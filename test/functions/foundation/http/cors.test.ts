@@ -24,7 +24,9 @@ describe("with CORS_ORIGINS set", () => {
       const preflight = await requestFrom(origin, "OPTIONS", token);
       expect(preflight.status).toBe(204);
       expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
-      expect(preflight.headers.get("access-control-allow-headers")).toBe("Authorization,Content-Type,Idempotency-Key");
+      expect(preflight.headers.get("access-control-allow-headers")).toBe(
+        "Authorization,Content-Type,Idempotency-Key,traceparent,baggage,sentry-trace",
+      );
       expect(preflight.headers.get("access-control-allow-methods")).toBe("GET,POST,PATCH,DELETE");
       expect(preflight.headers.get("access-control-max-age")).toBe("7200");
       const response = await requestFrom(origin, "GET", token);

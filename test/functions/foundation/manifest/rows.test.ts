@@ -179,7 +179,7 @@ test("all responses have the security headers, and pages of allowed origins the 
   });
   expect(cors).toEqual({
     allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key"],
+    allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "traceparent", "baggage", "sentry-trace"],
     exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
     maxAgeSeconds: 7200,
   });
