@@ -54,9 +54,10 @@ export async function openApiDocument(version: string): Promise<Json> {
     servers: [
       {
         url: "https://{api}.execute-api.{region}.amazonaws.com/{stage}",
-        description: "A stage: the stack's output `ApiUrl`.",
+        description: "A stage: the stack's output `ApiUrl`. `api` is the id of its REST API.",
+        // Without a description: a common copy of the schema of OpenAPI 3.1 misspells that keyword and refuses it.
         variables: {
-          api: { default: "abcdef1234", description: "Id of the REST API." },
+          api: { default: "abcdef1234" },
           region: { default: "eu-central-1" },
           stage: { default: "prod" },
         },

@@ -74,6 +74,12 @@ test("every component is referenced", () => {
   }
 });
 
+test("server variables have no description, which @apidevtools/swagger-parser and its many users refuse", () => {
+  const variables = document.servers.flatMap((server: Json) => Object.entries(server.variables ?? {}));
+  const defaults = { api: "abcdef1234", region: "eu-central-1", stage: "prod" };
+  expect(variables).toEqual(Object.entries(defaults).map(([name, value]) => [name, { default: value }]));
+});
+
 describe("the OpenAPI linter", () => {
   const folder = mkdtempSync(join(tmpdir(), "openapi-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
