@@ -54,27 +54,22 @@ const credentialCodes: ErrorCode[] = [
   "workflow_not_trusted",
 ];
 
-interface Inputs {
-  body: boolean;
-  query: boolean;
-}
-
 /**
  * Returns the error codes that an endpoint can return. They follow from its access, the ids in its path and its inputs.
+ * @param hasBody whether it reads a body
  * @param own further codes, from contract/operations.ts
  */
 export function errorCodesOf(
   { access, path, permission, repeatReturns }: EndpointRow,
-  inputs: Inputs,
+  hasBody: boolean,
   own: readonly ErrorCode[] = [],
 ): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     ...gatewayCodes,
     ...(access === "anyone" ? [] : credentialCodes),
-    ...(inputs.body
-      ? (["invalid_json", "validation_error", "payload_too_large", "unsupported_media_type"] as const)
-      : []),
-    ...(inputs.query ? (["validation_error"] as const) : []),
+    // Every endpoint rejects query parameters that it does not have.
+    "validation_error",
+    ...(hasBody ? (["invalid_json", "payload_too_large", "unsupported_media_type"] as const) : []),
     ...(access === "session" || access === "admin_session" ? (["session_required"] as const) : []),
     ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
     ...(access === "admin" || access === "admin_session" ? (["forbidden"] as const) : []),

@@ -12,7 +12,7 @@ import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
-import { parse } from "../schema/input.ts";
+import { fields, parse } from "../schema/input.ts";
 import { corsHeaders } from "./cors.ts";
 import { repeatableRequest } from "./idempotency-store.ts";
 import { maskedFor } from "./masking.ts";
@@ -103,10 +103,16 @@ interface EndpointDefinition<
    * absent = the body is ignored.
    */
   input?: Schema | (() => Schema);
-  /** Schema of the query parameters; absent = they are ignored. */
+  /** Schema of the query parameters, created with `fields`; absent = the endpoint has none. */
   query?: Query;
   run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>, Caller>): Promise<EndpointResponse>;
 }
+
+/**
+ * Rejects every parameter: one that is ignored, such as the `limit` of a list without pages, would seem to have an effect. That
+ * includes cache busters and tracking parameters, because no response is cached, and no page links to the API.
+ */
+const noQuery = fields({});
 
 /** Creates the Lambda handler of an endpoint. @param row its row in `endpoints.ts` */
 export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
@@ -121,6 +127,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
       access === "anyone" ? undefined : (identityContext.parse(event.requestContext.authorizer) as Identity);
     const params = readParams(event);
     const role = identity && (await requireAccess({ access, permission }, identity, params));
+    const given = parse(query ?? noQuery, event.queryStringParameters ?? {}, "query parameter") as z.output<Query>;
     const schema = typeof input === "function" ? input() : input;
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
@@ -135,7 +142,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
       return run({
         params,
         input: body,
-        query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
+        query: given,
         requestUrl: requestUrl(event),
         identity: identity as CallerOf<R>,
         actor: actorOf(identity, event.requestContext),

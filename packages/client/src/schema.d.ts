@@ -3146,6 +3146,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3176,6 +3177,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -3633,6 +3635,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -3788,6 +3791,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -3822,6 +3826,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -4204,6 +4209,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
@@ -4321,6 +4327,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
@@ -4502,6 +4509,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
@@ -4565,6 +4573,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
@@ -4849,6 +4858,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -4988,6 +4998,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -5171,6 +5182,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -5366,6 +5378,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrSessionRequired"];
       404: components["responses"]["NotFound"];
@@ -5507,6 +5520,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrSessionRequired"];
       404: components["responses"]["NotFound"];
