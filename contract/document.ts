@@ -88,7 +88,10 @@ in UTC, ids are UUIDs.
 
 Errors have the form \`{"error": {"code", "message", "request_id"}}\`. Codes are part of the API, messages may change. An unknown
 path returns 404 \`not_found\`. An unsupported method returns 405 \`method_not_allowed\` with \`Allow\`. With a 429 or 503,
-\`Retry-After\` is the number of seconds to wait.`;
+\`Retry-After\` is the number of seconds to wait.
+
+Collections generated from this document (Postman, Insomnia) run without their optional parameters: a \`cursor\` must be
+that of an earlier response.`;
 
 const securitySchemes = {
   jwt: {
@@ -194,7 +197,10 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
         .join(" ") || summary,
     ...securityOf(row),
     ...((parameters || row.repeatReturns) && {
-      parameters: [...(parameters ? queryParameters(parameters) : []), ...(row.repeatReturns ? [idempotencyKey] : [])],
+      parameters: [
+        ...(parameters ? queryParameters(parameters) : []),
+        ...(row.repeatReturns ? [idempotencyKeyOf(row.id)] : []),
+      ],
     }),
     ...(body && { requestBody: requestBody(row.id, operation, body) }),
     responses: { ...success(operation), ...failures(codes) },
@@ -225,16 +231,18 @@ function addFieldKeywords(id: string, { fields = {}, body = {}, response }: Oper
 }
 
 function queryParameters({ properties, required = [] }: Json): Json[] {
-  return Object.entries<Json>(properties).map(([name, { description, ...schema }]) => ({
+  return Object.entries<Json>(properties).map(([name, { description, example, ...schema }]) => ({
     name,
     in: "query",
     required: required.includes(name),
     description,
     schema,
+    ...(example !== undefined && { example }),
   }));
 }
 
-const idempotencyKey: Json = {
+/** The example names the operation: tools send it with every request, and one value for two operations gets 422. */
+const idempotencyKeyOf = (operationId: string): Json => ({
   name: "Idempotency-Key",
   in: "header",
   required: false,
@@ -242,7 +250,8 @@ const idempotencyKey: Json = {
     "A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a " +
     "secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
-};
+  example: `${operationId}-1`,
+});
 
 /** @throws Error when operations.ts has no example */
 function requestBody(id: string, { example }: Operation, schema: Json): Json {

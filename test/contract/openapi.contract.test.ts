@@ -426,6 +426,16 @@ describe.each(operations)("$id", (operation) => {
       await fc.assert(rejected, { seed, numRuns: RUNS });
     });
 
+    test("accepts the examples of its parameters together, but a cursor of other deliveries", async () => {
+      const examples = operation.definition.parameters.flatMap(({ name, in: place, example }: Json) =>
+        place === "query" && example !== undefined ? [[name, example]] : [],
+      );
+      const query = queryOf(Object.fromEntries(examples));
+      const { status, body } = await sendTo(operation, { caller: "session", query });
+      const isOfDeliveries = /Deliveries$/.test(operation.id);
+      expect([status, body.error?.details[0].path]).toEqual(isOfDeliveries ? [400, "cursor"] : [200, undefined]);
+    });
+
     const isPaged = "limit" in query.properties;
     test("rejects invalid queries, and gives documented responses to unusual ones", async () => {
       for (const query of isPaged ? pageQueries.invalid : []) {

@@ -2981,7 +2981,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createApiKey-1
+         */
         "Idempotency-Key"?: string;
       };
       path?: never;
@@ -3376,7 +3379,10 @@ export interface operations {
       query?: {
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page.
+         * @example 01a1fc46-ece3-7749-804d-53ab431e8518
+         */
         cursor?: string;
       };
       header?: never;
@@ -3431,7 +3437,10 @@ export interface operations {
         event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
         /** @description Only events of this deployment. */
         deployment_id?: string;
-        /** @description The start of the page. Take it from a `Link` of a page with the same filters. */
+        /**
+         * @description The start of the page. Take it from a `Link` of a page with the same filters.
+         * @example 01a1fc46-ece3-750c-9f30-24102b253eaf
+         */
         after?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
@@ -3513,13 +3522,22 @@ export interface operations {
           | "address_blocked"
           | "invalid_response"
           | "http_status";
-        /** @description Only deliveries of events at this time or later; a test delivery has the time of its request. */
+        /**
+         * @description Only deliveries of events at this time or later; a test delivery has the time of its request.
+         * @example 2026-11-21T00:00:00Z
+         */
         since?: string;
-        /** @description Only deliveries of events before this time. */
+        /**
+         * @description Only deliveries of events before this time.
+         * @example 2026-11-22T00:00:00Z
+         */
         until?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same.
+         * @example AaH8Ruzjcs-mO5bypzB7jH8KDCf7kHZm
+         */
         cursor?: string;
       };
       header?: never;
@@ -3648,7 +3666,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createWebhook-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4355,13 +4376,22 @@ export interface operations {
           | "address_blocked"
           | "invalid_response"
           | "http_status";
-        /** @description Only deliveries of events at this time or later; a test delivery has the time of its request. */
+        /**
+         * @description Only deliveries of events at this time or later; a test delivery has the time of its request.
+         * @example 2026-11-21T00:00:00Z
+         */
         since?: string;
-        /** @description Only deliveries of events before this time. */
+        /**
+         * @description Only deliveries of events before this time.
+         * @example 2026-11-22T00:00:00Z
+         */
         until?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same.
+         * @example AaH8Ruzjcs-mO5bypzB7jH8KDCf7kHZm
+         */
         cursor?: string;
       };
       header?: never;
@@ -4661,7 +4691,10 @@ export interface operations {
       query?: {
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page.
+         * @example 01a1fc46-ece3-7749-804d-53ab431e8518
+         */
         cursor?: string;
       };
       header?: never;
@@ -4723,7 +4756,10 @@ export interface operations {
       query?: {
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page.
+         * @example 01a1fc46-ece3-7749-804d-53ab431e8518
+         */
         cursor?: string;
       };
       header?: never;
@@ -4871,7 +4907,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createServiceAccount-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -5067,7 +5106,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createServiceAccountApiKey-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -5391,7 +5433,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createTrustedWorkflow-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
