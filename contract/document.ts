@@ -83,8 +83,8 @@ export async function openApiDocument(version: string): Promise<Json> {
 const introduction = `Send \`Authorization: Bearer <token>\` with every request. A token that starts with \`svc_\` is an API key; any other is a
 JWT, of a user or of a workflow in a CI system.
 Request bodies are JSON of at most 64 KB; unknown fields and query parameters are rejected, cache busters too: no response is
-cached. Successful responses have the form \`{"data": …}\`. Later versions may add fields to responses; clients must ignore fields they do not know. Times are ISO 8601
-in UTC, ids are UUIDs.
+cached. Successful responses have the form \`{"data": …}\`. Later versions may add fields to responses; clients must ignore
+fields they do not know. Times are ISO 8601 in UTC, ids are UUIDs.
 
 Errors have the form \`{"error": {"code", "message", "request_id"}}\`. Codes are part of the API, messages may change. An unknown
 path returns 404 \`not_found\`. An unsupported method returns 405 \`method_not_allowed\` with \`Allow\`. With a 429 or 503,

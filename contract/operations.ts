@@ -323,7 +323,8 @@ export const operations: Record<OperationId, Operation> = {
     summary: "Replace the signing secret",
     description:
       "Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that " +
-      "receivers can switch at any time. At most three old secrets stay valid.",
+      "receivers can switch at any time, except those that read `X-Service-Signature` alone: it has the new secret's signature at " +
+      "once, and `X-Service-Signature-Previous` the others. At most three old secrets stay valid.",
     fields: {
       overlap_seconds: {
         description: "Seconds for which the old secret stays valid. 0 invalidates all old secrets immediately.",

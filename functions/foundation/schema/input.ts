@@ -101,7 +101,7 @@ export const isoTime = z.pipe(
   z.transform((text: string) => new Date(text)),
 );
 
-const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
+export const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
 const DEFAULT_OVERLAP_SECONDS = 24 * 3600;
 const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
 

@@ -257,7 +257,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the signing secret
-     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhook-secrets:write`.
+     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time, except those that read `X-Service-Signature` alone: it has the new secret's signature at once, and `X-Service-Signature-Previous` the others. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhook-secrets:write`.
      */
     post: operations["rotateWebhookSecret"];
     delete?: never;
