@@ -33,7 +33,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
     "A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.",
   idempotency_key_reused: "The `Idempotency-Key` was used for another request in the last 24 hours.",
   payload_too_large: "The body is larger than 64 KB.",
-  unsupported_media_type: "The `Content-Type` of the body is not `application/json`.",
+  unsupported_media_type:
+    "The `Content-Type` of the body is not `application/json`, or the body has a `Content-Encoding`.",
   rate_limited:
     "Too many requests, or too much read by lists, searches and statistics of the project. Wait for the number of seconds in `Retry-After`.",
   internal_error: "An error in the service.",

@@ -196,12 +196,30 @@ function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unk
   if (!/^application\/json *(;|$)/i.test(headerOf(headers, "content-type") ?? "")) {
     throw new ApiError("unsupported_media_type", "Send the body as 'Content-Type: application/json'.");
   }
+  // API Gateway decodes none, so that the text is no longer what was sent.
+  const coding = headerOf(headers, "content-encoding") ?? "identity";
+  if (coding.toLowerCase() !== "identity") {
+    throw new ApiError("unsupported_media_type", "Send the body uncompressed, without 'Content-Encoding'.");
+  }
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new ApiError("invalid_json", "The body is not valid JSON.", { cause });
+    const hint = usualMistakes.find(({ begins }) => begins.test(text))?.hint;
+    throw new ApiError("invalid_json", ["The body is not valid JSON.", hint].filter(Boolean).join(" "), { cause });
   }
 }
+
+/** How bodies begin that tools and shells have changed. Clients should not need a look at the bytes to find the cause. */
+const usualMistakes = [
+  { begins: /^\uFEFF/, hint: "It begins with a byte order mark: save it as UTF-8 without one." },
+  { begins: /^(\uFFFD|.?\0)/, hint: "It is not UTF-8, but probably UTF-16: save it as UTF-8." },
+  { begins: /^@/, hint: "It is the name of a file, whose content the client did not send." },
+  { begins: /^[\w.-]+=/, hint: 'It is a form: send an object, such as {"name":"ci"}.' },
+  {
+    begins: /^\s*('|\{\s*['\w])/,
+    hint: "Names and texts need double quotes, which some shells remove: send it from a file.",
+  },
+];
 
 const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
   Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];

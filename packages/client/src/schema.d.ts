@@ -2320,7 +2320,7 @@ export interface components {
         };
       };
     };
-    /** @description `unsupported_media_type`: The `Content-Type` of the body is not `application/json`. */
+    /** @description `unsupported_media_type`: The `Content-Type` of the body is not `application/json`, or the body has a `Content-Encoding`. */
     UnsupportedMediaType: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
