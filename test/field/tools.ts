@@ -65,7 +65,7 @@ const isForm = notJson('It is a form: send an object, such as {"name":"ci"}.');
 const hasMark = notJson("It begins with a byte order mark: save it as UTF-8 without one.");
 const isUtf16 = notJson("It is not UTF-8, but probably UTF-16: save it as UTF-8.");
 const isFileName = notJson("It is the name of a file, whose content the client did not send.");
-const noQuotes = notJson("Names and texts need double quotes, which some shells remove: send it from a file.");
+const noQuotes = notJson("It lacks double quotes, which some shells remove: send it from a file.");
 
 export const toolRequests: [tool: string, source: string, ToolRequest, Expected][] = [
   ["HTTPie", sources.httpie, post(json, body, { accept: "application/json, */*;q=0.5" }), created],

@@ -215,10 +215,7 @@ const usualMistakes = [
   { begins: /^(\uFFFD|.?\0)/, hint: "It is not UTF-8, but probably UTF-16: save it as UTF-8." },
   { begins: /^@/, hint: "It is the name of a file, whose content the client did not send." },
   { begins: /^[\w.-]+=/, hint: 'It is a form: send an object, such as {"name":"ci"}.' },
-  {
-    begins: /^\s*('|\{\s*['\w])/,
-    hint: "Names and texts need double quotes, which some shells remove: send it from a file.",
-  },
+  { begins: /^\s*('|\{\s*['\w])/, hint: "It lacks double quotes, which some shells remove: send it from a file." },
 ];
 
 const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
