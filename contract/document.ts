@@ -54,9 +54,10 @@ export async function openApiDocument(version: string): Promise<Json> {
     servers: [
       {
         url: "https://{api}.execute-api.{region}.amazonaws.com/{stage}",
-        description: "A stage: the stack's output `ApiUrl`.",
+        description: "A stage: the stack's output `ApiUrl`. `api` is the id of its REST API.",
+        // Without a description: a common copy of the schema of OpenAPI 3.1 misspells that keyword and refuses it.
         variables: {
-          api: { default: "abcdef1234", description: "Id of the REST API." },
+          api: { default: "abcdef1234" },
           region: { default: "eu-central-1" },
           stage: { default: "prod" },
         },
@@ -81,13 +82,16 @@ export async function openApiDocument(version: string): Promise<Json> {
 
 const introduction = `Send \`Authorization: Bearer <token>\` with every request. A token that starts with \`svc_\` is an API key; any other is a
 JWT, of a user or of a workflow in a CI system.
-Request bodies are JSON of at most 64 KB; unknown fields and parameters are rejected. Successful responses have the form
-\`{"data": …}\`. Later versions may add fields to responses; clients must ignore fields they do not know. Times are ISO 8601
-in UTC, ids are UUIDs.
+Request bodies are JSON of at most 64 KB; unknown fields and query parameters are rejected, cache busters too: no response is
+cached. Successful responses have the form \`{"data": …}\`. Later versions may add fields to responses; clients must ignore
+fields they do not know. Times are ISO 8601 in UTC, ids are UUIDs.
 
 Errors have the form \`{"error": {"code", "message", "request_id"}}\`. Codes are part of the API, messages may change. An unknown
 path returns 404 \`not_found\`. An unsupported method returns 405 \`method_not_allowed\` with \`Allow\`. With a 429 or 503,
-\`Retry-After\` is the number of seconds to wait.`;
+\`Retry-After\` is the number of seconds to wait.
+
+Collections generated from this document (Postman, Insomnia) run without their optional parameters: a \`cursor\` must be
+that of an earlier response.`;
 
 const securitySchemes = {
   jwt: {
@@ -182,7 +186,7 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
   const body = input && inputSchema(typeof input === "function" ? input() : input);
   const parameters = query && inputSchema(query);
   addFieldKeywords(row.id, operation, body ?? parameters);
-  const codes = errorCodesOf(row, { body: body !== undefined, query: query !== undefined }, errors);
+  const codes = errorCodesOf(row, body !== undefined, errors);
   return {
     operationId: row.id,
     tags: [tagOf(row.path)],
@@ -193,7 +197,10 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
         .join(" ") || summary,
     ...securityOf(row),
     ...((parameters || row.repeatReturns) && {
-      parameters: [...(parameters ? queryParameters(parameters) : []), ...(row.repeatReturns ? [idempotencyKey] : [])],
+      parameters: [
+        ...(parameters ? queryParameters(parameters) : []),
+        ...(row.repeatReturns ? [idempotencyKeyOf(row.id)] : []),
+      ],
     }),
     ...(body && { requestBody: requestBody(row.id, operation, body) }),
     responses: { ...success(operation), ...failures(codes) },
@@ -224,16 +231,18 @@ function addFieldKeywords(id: string, { fields = {}, body = {}, response }: Oper
 }
 
 function queryParameters({ properties, required = [] }: Json): Json[] {
-  return Object.entries<Json>(properties).map(([name, { description, ...schema }]) => ({
+  return Object.entries<Json>(properties).map(([name, { description, example, ...schema }]) => ({
     name,
     in: "query",
     required: required.includes(name),
     description,
     schema,
+    ...(example !== undefined && { example }),
   }));
 }
 
-const idempotencyKey: Json = {
+/** The example names the operation: tools send it with every request, and one value for two operations gets 422. */
+const idempotencyKeyOf = (operationId: string): Json => ({
   name: "Idempotency-Key",
   in: "header",
   required: false,
@@ -241,7 +250,8 @@ const idempotencyKey: Json = {
     "A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a " +
     "secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
-};
+  example: `${operationId}-1`,
+});
 
 /** @throws Error when operations.ts has no example */
 function requestBody(id: string, { example }: Operation, schema: Json): Json {

@@ -33,7 +33,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
     "A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.",
   idempotency_key_reused: "The `Idempotency-Key` was used for another request in the last 24 hours.",
   payload_too_large: "The body is larger than 64 KB.",
-  unsupported_media_type: "The `Content-Type` of the body is not `application/json`.",
+  unsupported_media_type:
+    "The `Content-Type` of the body is not `application/json`, or the body has a `Content-Encoding`.",
   rate_limited:
     "Too many requests, or too much read by lists, searches and statistics of the project. Wait for the number of seconds in `Retry-After`.",
   internal_error: "An error in the service.",
@@ -59,24 +60,19 @@ const credentialCodes: ErrorCode[] = [
   "workflow_not_trusted",
 ];
 
-interface Inputs {
-  body: boolean;
-  query: boolean;
-}
-
 /**
  * Returns the error codes that an endpoint can return. They follow from its access, the ids in its path and its inputs.
+ * @param hasBody whether it reads a body
  * @param own further codes, from contract/operations.ts
  */
-export function errorCodesOf(row: EndpointRow, inputs: Inputs, own: readonly ErrorCode[] = []): ErrorCode[] {
+export function errorCodesOf(row: EndpointRow, hasBody: boolean, own: readonly ErrorCode[] = []): ErrorCode[] {
   const { access, path, permission, repeatReturns } = row;
   const codes = new Set<ErrorCode>([
     ...gatewayCodes,
     ...(access === "anyone" ? [] : credentialCodes),
-    ...(inputs.body
-      ? (["invalid_json", "validation_error", "payload_too_large", "unsupported_media_type"] as const)
-      : []),
-    ...(inputs.query ? (["validation_error"] as const) : []),
+    // Every endpoint rejects query parameters that it does not have.
+    "validation_error",
+    ...(hasBody ? (["invalid_json", "payload_too_large", "unsupported_media_type"] as const) : []),
     ...(access === "session" || access === "admin_session" ? (["session_required"] as const) : []),
     ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
     ...(access === "admin" || access === "admin_session" ? (["forbidden"] as const) : []),

@@ -1,5 +1,5 @@
 import { FEED_CURSOR_PATTERN } from "../functions/deliveries/feed/feed-position.ts";
-import { LIST_CURSOR_PATTERN } from "../functions/deliveries/log/list-cursor.ts";
+import { LIST_CURSOR_PATTERN, listCursor } from "../functions/deliveries/log/list-cursor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../functions/foundation/access/identity.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../functions/foundation/budgets/request-budget.ts";
 import { type OperationId, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../functions/foundation/manifest/endpoints.ts";
@@ -102,7 +102,10 @@ const receiver = {
 /** The query parameters of lists that are returned in pages. */
 const pageParameters = {
   limit: { default: 20, description: "Maximum number of entries on a page." },
-  cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
+  cursor: {
+    description: "The start of the page. Take it from the `Link` of the previous page.",
+    example: examples.project.id,
+  },
 };
 
 /** Both audit logs. */
@@ -129,12 +132,14 @@ const deliveryList = {
     },
     since: {
       description: "Only deliveries of events at this time or later; a test delivery has the time of its request.",
+      example: "2026-11-21T00:00:00Z",
     },
-    until: { description: "Only deliveries of events before this time." },
+    until: { description: "Only deliveries of events before this time.", example: "2026-11-22T00:00:00Z" },
     limit: pageParameters.limit,
     cursor: {
       pattern: LIST_CURSOR_PATTERN,
       description: "The start of the page. Take it from the `Link` of the previous page; the filters must be the same.",
+      example: listCursor({ after: examples.failingDelivery.id }, { scope: "project:example", filters: {} }),
     },
   },
   response: { status: 200, schema: listOf(deliverySchema), example: [examples.failingDelivery], hasNextPage: true },
@@ -267,6 +272,7 @@ export const operations: Record<OperationId, Operation> = {
         // A UUID, or the longer cursor of `order=oldest`.
         pattern: FEED_CURSOR_PATTERN.replace("38", "36"),
         description: "The start of the page. Take it from a `Link` of a page with the same filters.",
+        example: examples.eventRecord.id,
       },
       limit: pageParameters.limit,
     },
@@ -313,7 +319,8 @@ export const operations: Record<OperationId, Operation> = {
     summary: "Replace the signing secret",
     description:
       "Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that " +
-      "receivers can switch at any time. At most three old secrets stay valid.",
+      "receivers can switch at any time, except those that read `X-Service-Signature` alone: it has the new secret's signature at " +
+      "once, and `X-Service-Signature-Previous` the others. At most three old secrets stay valid.",
     fields: {
       overlap_seconds: {
         description: "Seconds for which the old secret stays valid. 0 invalidates all old secrets immediately.",

@@ -74,6 +74,23 @@ test("every component is referenced", () => {
   }
 });
 
+test("server variables have no description, which @apidevtools/swagger-parser and its many users refuse", () => {
+  const variables = document.servers.flatMap((server: Json) => Object.entries(server.variables ?? {}));
+  const defaults = { api: "abcdef1234", region: "eu-central-1", stage: "prod" };
+  expect(variables).toEqual(Object.entries(defaults).map(([name, value]) => [name, { default: value }]));
+});
+
+test("every Idempotency-Key has an example of its own, and every time and cursor has one, for tools that send them all", () => {
+  const parameters = Object.values<Json>(document.paths)
+    .flatMap((item) => Object.values<Json>(item))
+    .flatMap((operation) => operation.parameters ?? [])
+    .filter(({ name }: Json) => ["Idempotency-Key", "cursor", "after", "since", "until"].includes(name));
+  expect(parameters.filter(({ example }: Json) => example === undefined)).toEqual([]);
+  const keys = parameters.filter(({ name }: Json) => name === "Idempotency-Key").map(({ example }: Json) => example);
+  expect(keys).toContain("createWebhook-1");
+  expect(new Set(keys).size).toBe(keys.length);
+});
+
 describe("the OpenAPI linter", () => {
   const folder = mkdtempSync(join(tmpdir(), "openapi-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { settingHelp } from "../../bin/command/settings.ts";
@@ -185,6 +186,23 @@ test("the ways to try a receiver on one's machine stand in one page", () => {
   expect(naming("svc listen --forward http")).toEqual(["docs/webhooks.md"]);
   expect(naming("svc listen --port 4000`")).toEqual(["docs/webhooks.md"]);
 });
+
+test.each(pages)(
+  "%s: commands can be pasted: a placeholder is in quotes, and no response of a function goes to /dev/stdout",
+  (path) => {
+    const blocks = [...page(path).matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)].map(([, block = ""]) => block);
+    // In a line of text, only whole commands: `svc keys roll <id>` is how a command is named.
+    const inText = [...withoutCode(page(path)).matchAll(/`((?:aws|curl|gh) [^`\n]+)`/g)].map(([, code = ""]) => code);
+    const unquoted = [...blocks, ...inText]
+      .flatMap((code) => code.replaceAll(/"(?:\\.|[^"\\])*"|'[^']*'|(?<!\S)#.*/g, "").split("\n"))
+      .filter((line) => /<[a-z][^<>]*>/i.test(line));
+    expect(unquoted).toEqual([]);
+    // The AWS CLI writes its own status there too, over the response if it is a file.
+    expect(blocks.filter((block) => block.includes("/dev/stdout"))).toEqual([]);
+    const refused = blocks.filter((block) => spawnSync("bash", ["-n"], { input: block }).status !== 0);
+    expect(refused).toEqual([]);
+  },
+);
 
 test("no page and no workflow installs a package of this repository by its name: none is in a registry", () => {
   const workflows = readdirSync(join(root, "docs/github-actions")).map((name) => join("docs/github-actions", name));

@@ -21,10 +21,11 @@ test("the README has at most 110 lines", () => {
   expect(readme.trimEnd().split("\n").length).toBeLessThanOrEqual(110);
 });
 
-test("the README's commands use the demo user and its project", () => {
-  const commands = readme.match(/^npm run .*$/gm)?.join("\n");
-  expect(commands).toContain(`--user ${demoUser.userId} `);
-  expect(commands).toContain(`--project ${demoUser.projectId} `);
+test("the README's commands use the demo user, and a project of their own: they can be pasted again", () => {
+  const commands = readme.match(/^(export|npm run) .*$/gm)?.join("\n");
+  expect(commands).toContain(`token -- --user ${demoUser.userId} `);
+  expect(commands).toContain(`export SVC_PROJECT=$(npm run --silent project -- --user ${demoUser.userId} `);
+  expect(commands).toContain('event -- --project "$SVC_PROJECT" ');
 });
 
 function snippet(language: string, marker: string): string {

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import crypto, { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
@@ -583,5 +583,19 @@ describe("a delivery of the running service", () => {
       states.push(report.passed);
     }
     expect(states).toEqual([true, false]);
+  });
+});
+
+describe("the function for Node-RED in docs/receivers", () => {
+  const [, page = ""] = readFileSync(join(receivers, "README.md"), "utf8").split("## Ready-made receivers");
+  const [, code = ""] = /```js\n(.*?)```/s.exec(page) ?? [];
+  // It reads one secret, that of its environment.
+  const cases = vectors.filter(({ scheme, secrets }) => scheme === "body" && secrets.length === 1);
+
+  test.each(cases)("responds as the vector says: $name", ({ secrets, headers, body, valid }) => {
+    const lowerCase = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+    const message = { req: { headers: Object.fromEntries(lowerCase) }, payload: Buffer.from(body) };
+    const run = new Function("msg", "env", "crypto", code);
+    expect(run(message, { get: () => secrets[0] }, crypto).statusCode).toBe(valid ? 200 : 401);
   });
 });

@@ -30,16 +30,16 @@ export function toListItem(delivery: Delivery, webhook: Webhook, now: Date) {
     waiting_for,
     next_attempt_at,
     attempt_count,
-    last_attempt: lastAttemptOf(delivery),
+    last_attempt: lastAttemptOf(delivery, webhook),
   };
 }
 
 /** Returns what a list shows of the last attempt; null = none was made. */
-function lastAttemptOf({ attempts = [] }: Delivery) {
+function lastAttemptOf({ attempts = [] }: Delivery, { secret_rotated_at }: Webhook) {
   const last = attempts.at(-1);
   if (!last) return null;
   const { at, duration_ms, status_code = null, error_code = null } = last;
-  return { at, duration_ms, status_code, error_code, hint: failureHint(last) ?? null };
+  return { at, duration_ms, status_code, error_code, hint: failureHint(last, secret_rotated_at) ?? null };
 }
 
 /** Converts a delivery to the full representation, with its payload and attempts. */
@@ -54,7 +54,7 @@ export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
     response_excerpt: attempt.response_excerpt ?? null,
     response_headers: headersOf(attempt),
     trigger: attempt.trigger,
-    hint: failureHint(attempt) ?? null,
+    hint: failureHint(attempt, webhook.secret_rotated_at) ?? null,
   }));
   const { body, shadow } = delivery;
   const item = toListItem(delivery, webhook, now);

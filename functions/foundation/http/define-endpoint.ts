@@ -12,7 +12,7 @@ import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
-import { parse } from "../schema/input.ts";
+import { fields, parse } from "../schema/input.ts";
 import { corsHeaders } from "./cors.ts";
 import { repeatableRequest } from "./idempotency-store.ts";
 import { maskedFor } from "./masking.ts";
@@ -103,10 +103,16 @@ interface EndpointDefinition<
    * absent = the body is ignored.
    */
   input?: Schema | (() => Schema);
-  /** Schema of the query parameters; absent = they are ignored. */
+  /** Schema of the query parameters, created with `fields`; absent = the endpoint has none. */
   query?: Query;
   run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>, Caller>): Promise<EndpointResponse>;
 }
+
+/**
+ * Rejects every parameter: one that is ignored, such as the `limit` of a list without pages, would seem to have an effect. That
+ * includes cache busters and tracking parameters, because no response is cached, and no page links to the API.
+ */
+const noQuery = fields({});
 
 /** Creates the Lambda handler of an endpoint. @param row its row in `endpoints.ts` */
 export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
@@ -121,6 +127,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
       access === "anyone" ? undefined : (identityContext.parse(event.requestContext.authorizer) as Identity);
     const params = readParams(event);
     const role = identity && (await requireAccess({ access, permission }, identity, params));
+    const given = parse(query ?? noQuery, event.queryStringParameters ?? {}, "query parameter") as z.output<Query>;
     const schema = typeof input === "function" ? input() : input;
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
@@ -135,7 +142,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
       return run({
         params,
         input: body,
-        query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
+        query: given,
         requestUrl: requestUrl(event),
         identity: identity as CallerOf<R>,
         actor: actorOf(identity, event.requestContext),
@@ -189,12 +196,27 @@ function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unk
   if (!/^application\/json *(;|$)/i.test(headerOf(headers, "content-type") ?? "")) {
     throw new ApiError("unsupported_media_type", "Send the body as 'Content-Type: application/json'.");
   }
+  // API Gateway decodes none, so that the text is no longer what was sent.
+  const coding = headerOf(headers, "content-encoding") ?? "identity";
+  if (coding.toLowerCase() !== "identity") {
+    throw new ApiError("unsupported_media_type", "Send the body uncompressed, without 'Content-Encoding'.");
+  }
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new ApiError("invalid_json", "The body is not valid JSON.", { cause });
+    const hint = usualMistakes.find(({ begins }) => begins.test(text))?.hint;
+    throw new ApiError("invalid_json", ["The body is not valid JSON.", hint].filter(Boolean).join(" "), { cause });
   }
 }
+
+/** How bodies begin that tools and shells have changed. Clients should not need a look at the bytes to find the cause. */
+const usualMistakes = [
+  { begins: /^\uFEFF/, hint: "It begins with a byte order mark: save it as UTF-8 without one." },
+  { begins: /^(\uFFFD|.?\0)/, hint: "It is not UTF-8, but probably UTF-16: save it as UTF-8." },
+  { begins: /^@/, hint: "It is the name of a file, whose content the client did not send." },
+  { begins: /^[\w.-]+=/, hint: 'It is a form: send an object, such as {"name":"ci"}.' },
+  { begins: /^\s*('|\{\s*['\w])/, hint: "It lacks double quotes, which some shells remove: send it from a file." },
+];
 
 const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
   Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];

@@ -101,7 +101,7 @@ export const isoTime = z.pipe(
   z.transform((text: string) => new Date(text)),
 );
 
-const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
+export const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
 const DEFAULT_OVERLAP_SECONDS = 24 * 3600;
 const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
 
@@ -136,12 +136,13 @@ export const userId = z.string(orRequired("must be a string")).check(
 
 /**
  * Validates an input against a schema and returns the output of the schema.
+ * @param kind what the entries of the input are, for the message about an unknown one
  * @throws ApiError `validation_error` with one detail for each violated rule, 20 details at most
  */
-export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown): z.output<Schema> {
+export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown, kind = "field"): z.output<Schema> {
   const result = z.safeParse(schema, input);
   if (result.success) return result.data;
-  throw invalidInput(reportable(result.error.issues));
+  throw invalidInput(reportable(result.error.issues, kind));
 }
 
 /** Returns the error for a field whose rule a schema cannot express, because it depends on more than the input. */
@@ -157,11 +158,11 @@ const MAX_DETAILS = 20;
 const MAX_DETAIL_BYTES = 4_000;
 
 /** A hostile body may violate rules thousands of times. The first violation is always reported. */
-function reportable(issues: z.core.$ZodIssue[]): ErrorDetail[] {
+function reportable(issues: z.core.$ZodIssue[], kind: string): ErrorDetail[] {
   let bytes = 0;
   return issues
     .slice(0, MAX_DETAILS)
-    .map(toDetail)
+    .map((issue) => toDetail(issue, kind))
     .filter((detail, index) => {
       bytes += Buffer.byteLength(JSON.stringify(detail));
       return index === 0 || bytes <= MAX_DETAIL_BYTES;
@@ -170,10 +171,10 @@ function reportable(issues: z.core.$ZodIssue[]): ErrorDetail[] {
 
 const MAX_SHOWN_CHARACTERS = 60;
 
-function toDetail(issue: z.core.$ZodIssue): ErrorDetail {
+function toDetail(issue: z.core.$ZodIssue, kind: string): ErrorDetail {
   const path = issue.path.map(String);
   if (issue.code !== "unrecognized_keys") return { path: path.join("."), message: issue.message };
   // Report only the first unknown field: a hostile body may contain thousands of them, with long names.
   const [key = ""] = issue.keys;
-  return { path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" };
+  return { path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: `is not a known ${kind}` };
 }

@@ -1,7 +1,10 @@
 import { type FailureCode, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
+import { addSeconds } from "../../foundation/platform/time.ts";
+import { MAX_OVERLAP_SECONDS } from "../../foundation/schema/input.ts";
 
 /** The fields of an attempt that a hint depends on. */
 interface FailedAttempt {
+  at?: string | undefined;
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
   status_code?: number | undefined;
@@ -11,9 +14,13 @@ interface FailedAttempt {
 
 /**
  * Returns one sentence on how the owner can fix the receiver after a failed attempt.
+ * @param secretRotatedAt time of the last rotation of the webhook's secret; absent = it does not matter
  * @returns undefined for a success
  */
-export function failureHint({ error_code, status_code, detail }: FailedAttempt): string | undefined {
+export function failureHint(
+  { at, error_code, status_code, detail }: FailedAttempt,
+  secretRotatedAt?: string,
+): string | undefined {
   switch (error_code) {
     case undefined:
       return undefined;
@@ -38,9 +45,21 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
     case "invalid_response":
       return "The response is not valid HTTP/1.1: check that the port serves HTTP and that the headers are not too large.";
     case "http_status":
+      if (detail === undefined && /^40[13]$/.test(String(status_code)) && isSoonAfter(at, secretRotatedAt)) {
+        return `The receiver returned ${status_code}, and the secret was rotated at ${secretRotatedAt}: ${rotationFix}`;
+      }
       return statusHint(status_code ?? 0, detail);
   }
 }
+
+/** Returns whether the overlap of a rotation at this time may not be over. */
+function isSoonAfter(at?: string, rotatedAt?: string): boolean {
+  if (at === undefined || rotatedAt === undefined) return false;
+  return at >= rotatedAt && at < addSeconds(new Date(rotatedAt), MAX_OVERLAP_SECONDS);
+}
+
+const rotationFix =
+  "store the new secret. Until then, only webhook-signature and X-Service-Signature-Previous match the previous one; X-Service-Signature does not.";
 
 const noConnectionHint =
   "No connection was established: check that the host of the URL is reachable from the internet and that no firewall drops its packets.";

@@ -50,6 +50,7 @@ interface WebhookState {
   failing_since?: string;
   probe_at?: string;
   slow_since?: string;
+  secret_rotated_at?: string;
   /** The failure that began `failing_since`; absent when it is not known. */
   last_error?: FailedAttempt;
 }
@@ -96,7 +97,7 @@ function stateOf(
   return { state: "healthy", since: null, next_probe_at: null };
 }
 
-function lastErrorOf({ failing_since, last_error }: WebhookState, attempts: readonly ReadAttempt[]) {
+function lastErrorOf({ failing_since, last_error, secret_rotated_at }: WebhookState, attempts: readonly ReadAttempt[]) {
   if (failing_since === undefined) return null;
   // Earlier failures belong to an outage that has ended.
   const failures = attempts.filter(({ at, isTest }) => at >= failing_since && !isTest);
@@ -105,7 +106,7 @@ function lastErrorOf({ failing_since, last_error }: WebhookState, attempts: read
     ...failures.filter(isFailure),
   ]);
   if (last?.error_code === undefined) return null;
-  return { error_code: last.error_code, hint: failureHint(last) ?? "" };
+  return { error_code: last.error_code, hint: failureHint(last, secret_rotated_at) ?? "" };
 }
 
 const isFailure = ({ error_code }: ReadAttempt): boolean => error_code !== undefined;

@@ -257,7 +257,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the signing secret
-     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhook-secrets:write`.
+     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time, except those that read `X-Service-Signature` alone: it has the new secret's signature at once, and `X-Service-Signature-Previous` the others. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhook-secrets:write`.
      */
     post: operations["rotateWebhookSecret"];
     delete?: never;
@@ -2320,7 +2320,7 @@ export interface components {
         };
       };
     };
-    /** @description `unsupported_media_type`: The `Content-Type` of the body is not `application/json`. */
+    /** @description `unsupported_media_type`: The `Content-Type` of the body is not `application/json`, or the body has a `Content-Encoding`. */
     UnsupportedMediaType: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
@@ -2981,7 +2981,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createApiKey-1
+         */
         "Idempotency-Key"?: string;
       };
       path?: never;
@@ -3146,6 +3149,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3176,6 +3180,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -3374,7 +3379,10 @@ export interface operations {
       query?: {
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page.
+         * @example 01a1fc46-ece3-7749-804d-53ab431e8518
+         */
         cursor?: string;
       };
       header?: never;
@@ -3429,7 +3437,10 @@ export interface operations {
         event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
         /** @description Only events of this deployment. */
         deployment_id?: string;
-        /** @description The start of the page. Take it from a `Link` of a page with the same filters. */
+        /**
+         * @description The start of the page. Take it from a `Link` of a page with the same filters.
+         * @example 01a1fc46-ece3-750c-9f30-24102b253eaf
+         */
         after?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
@@ -3511,13 +3522,22 @@ export interface operations {
           | "address_blocked"
           | "invalid_response"
           | "http_status";
-        /** @description Only deliveries of events at this time or later; a test delivery has the time of its request. */
+        /**
+         * @description Only deliveries of events at this time or later; a test delivery has the time of its request.
+         * @example 2026-11-21T00:00:00Z
+         */
         since?: string;
-        /** @description Only deliveries of events before this time. */
+        /**
+         * @description Only deliveries of events before this time.
+         * @example 2026-11-22T00:00:00Z
+         */
         until?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same.
+         * @example AaH8Ruzjcs-mO5bypzB7jH8KDCf7kHZm
+         */
         cursor?: string;
       };
       header?: never;
@@ -3633,6 +3653,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -3645,7 +3666,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createWebhook-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -3788,6 +3812,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -3822,6 +3847,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -4204,6 +4230,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
@@ -4321,6 +4348,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
@@ -4348,13 +4376,22 @@ export interface operations {
           | "address_blocked"
           | "invalid_response"
           | "http_status";
-        /** @description Only deliveries of events at this time or later; a test delivery has the time of its request. */
+        /**
+         * @description Only deliveries of events at this time or later; a test delivery has the time of its request.
+         * @example 2026-11-21T00:00:00Z
+         */
         since?: string;
-        /** @description Only deliveries of events before this time. */
+        /**
+         * @description Only deliveries of events before this time.
+         * @example 2026-11-22T00:00:00Z
+         */
         until?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same.
+         * @example AaH8Ruzjcs-mO5bypzB7jH8KDCf7kHZm
+         */
         cursor?: string;
       };
       header?: never;
@@ -4502,6 +4539,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
@@ -4565,6 +4603,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
@@ -4652,7 +4691,10 @@ export interface operations {
       query?: {
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page.
+         * @example 01a1fc46-ece3-7749-804d-53ab431e8518
+         */
         cursor?: string;
       };
       header?: never;
@@ -4714,7 +4756,10 @@ export interface operations {
       query?: {
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /**
+         * @description The start of the page. Take it from the `Link` of the previous page.
+         * @example 01a1fc46-ece3-7749-804d-53ab431e8518
+         */
         cursor?: string;
       };
       header?: never;
@@ -4849,6 +4894,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -4861,7 +4907,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createServiceAccount-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4988,6 +5037,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -5056,7 +5106,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createServiceAccountApiKey-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -5171,6 +5224,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
@@ -5366,6 +5420,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrSessionRequired"];
       404: components["responses"]["NotFound"];
@@ -5378,7 +5433,10 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /**
+         * @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.
+         * @example createTrustedWorkflow-1
+         */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -5507,6 +5565,7 @@ export interface operations {
         };
         content?: never;
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrSessionRequired"];
       404: components["responses"]["NotFound"];

@@ -325,6 +325,18 @@ describe("a throttle in the row of an endpoint", () => {
 });
 
 describe("a connection", () => {
+  test("stays open while it is idle, and the response does not say for how long a client may keep it", async () => {
+    const accepted = once(server, "connection");
+    const agent = new http.Agent({ keepAlive: true });
+    const request = http.request({ host: "127.0.0.1", port, path: "/v1/projects", headers: authorized, agent }).end();
+    const [[response], [connection]] = await Promise.all([once(request, "response"), accepted]);
+    await once(response.resume(), "end");
+    expect(response.headers).not.toHaveProperty("keep-alive");
+    // Absent or 0: the server does not close it after a time.
+    expect((connection as net.Socket).timeout ?? 0).toBe(0);
+    agent.destroy();
+  });
+
   const get = (...headers: string[]) =>
     ["GET /v1/projects HTTP/1.1", "Host: x", "Authorization: Bearer t", ...headers, "", ""].join("\r\n");
 

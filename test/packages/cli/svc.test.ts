@@ -745,7 +745,8 @@ describe("when a request fails", () => {
     mkdirSync(join(home, "svc"));
     writeFileSync(join(home, "svc/config.json"), JSON.stringify({ base_url: service.baseUrl }));
     const XDG_CONFIG_HOME = relative(process.cwd(), home);
-    const { stderr } = await svcHere(["projects", "list"], { env: { XDG_CONFIG_HOME } });
+    // A process of its own: in this one, the home directory is the user's, where a login may be stored.
+    const { stderr } = await svc(["projects", "list"], { env: { XDG_CONFIG_HOME }, cwd: process.cwd() });
     expect(stderr).toContain("No service is configured.");
     expect(await svcHere(["projects", "list"], { env: { SVC_BASE_URL: service.baseUrl } })).toMatchObject({
       code: 3,

@@ -65,6 +65,16 @@ describe("a hint", () => {
     expect(listed.last_attempt).toMatchObject({ status_code: 401, hint });
     expect((await scenario.api.get(scenario.path)).body.data.health.last_error.hint).toBe(hint);
   });
+
+  test("for a 401 after a rotation of the secret names it, in the list and the webhook's health too", async () => {
+    receiver.respondWith((_, response) => response.writeHead(401).end());
+    const rotated = (await scenario.api.post(`${scenario.path}/rotate-secret`, {})).body.data;
+    const { hint } = await onlyAttempt();
+    expect(hint).toContain(`the secret was rotated at ${rotated.secret_rotated_at}: store the new secret`);
+    const [listed] = (await scenario.api.get(`${scenario.path}/deliveries`)).body.data;
+    expect(listed.last_attempt).toMatchObject({ status_code: 401, hint });
+    expect((await scenario.api.get(scenario.path)).body.data.health.last_error.hint).toBe(hint);
+  });
 });
 
 describe("the delivery detail returns 404", () => {

@@ -83,6 +83,24 @@ test("the hint for a 401 that asks for credentials names their scheme, and no wr
   );
 });
 
+const rotated = "2025-12-31T12:00:00.000Z";
+test.each<[string, Partial<Attempt>, string, boolean]>([
+  ["a 401 minutes after it", { status_code: 401 }, "2025-12-31T23:50:00.000Z", true],
+  ["a 403 six days after it", { status_code: 403 }, "2025-12-26T00:00:00.000Z", true],
+  ["a 401 eight days after it, when every overlap is over", { status_code: 401 }, "2025-12-24T00:00:00.000Z", false],
+  ["a 401 before it", { status_code: 401 }, "2026-01-01T00:00:01.000Z", false],
+  ["a 401 that asks for credentials", { status_code: 401, detail: "Basic" }, rotated, false],
+  ["a 404", { status_code: 404 }, rotated, false],
+  ["a 500", { status_code: 500 }, rotated, false],
+])(
+  "a rotation of the secret and %s: its hint names the rotation only if it may be the cause",
+  (_title, attempt, at, named) => {
+    const hint = failureHint(attemptWith({ error_code: "http_status", ...attempt }), at) ?? "";
+    expect(hint.includes(`the secret was rotated at ${at}: store the new secret`)).toBe(named);
+    expect(hint).toContain(String(attempt.status_code));
+  },
+);
+
 test.each([
   [400, "did not accept the request"],
   [401, "did not accept the signature"],
