@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { log } from "../../foundation/platform/log.ts";
 import { deliveryHeaders } from "../../webhooks/receiver/delivery-headers.ts";
+import { ROTATED } from "../../webhooks/receiver/failure-hints.ts";
 import { legacySignatureHeader } from "../../webhooks/receiver/legacy-signature-header.ts";
 import type { Outcome } from "../../webhooks/receiver/receiver-client.ts";
 import * as receivers from "../../webhooks/receiver/receiver-client-pool.ts";
@@ -45,12 +46,22 @@ export async function makeAttempt(
   const { url } = webhook;
   const returned = await whileWaiting(receivers.post(url, headers, basis.body), () => markSlow(webhook));
   const outcome = withoutSent(returned, url, headers, signers);
-  const attempt = toAttempt(basis, at, outcome);
+  const attempt = toAttempt(basis, at, { detail: rotationDetail(outcome, webhook, at), ...outcome });
   const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, visit });
   // A connection that is refused at once does not show that the receiver responds fast.
   await noteDuration(webhook, outcome.statusCode === undefined ? Number.POSITIVE_INFINITY : outcome.durationMs);
   if (!isRecorded) return "unrecorded";
   return outcome.errorCode === undefined ? "accepted" : "failed";
+}
+
+/** How long after a rotation a rejected signature is explained by it. */
+const RECENT_ROTATION_MS = 30 * 60_000;
+
+/** Returns the `detail` of a rejection that nothing in the response explains, if the secret was rotated minutes before. */
+function rotationDetail({ errorCode, statusCode = 0 }: Outcome, { secret_rotated_at }: Webhook, at: Date) {
+  const isRejected = errorCode === "http_status" && [401, 403].includes(statusCode);
+  if (secret_rotated_at === undefined || !isRejected) return undefined;
+  return at.getTime() - Date.parse(secret_rotated_at) < RECENT_ROTATION_MS ? ROTATED : undefined;
 }
 
 /** Waits for a result. Runs `onSlow` when it takes longer than `SLOW_AFTER_MS`, and waits for its end too. */

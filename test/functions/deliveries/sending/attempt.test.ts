@@ -61,6 +61,7 @@ test("sends exactly the headers of the contract, in this spelling", async () => 
   expect(headers).toEqual({
     Host: new URL(receiver.url).host,
     Connection: "keep-alive",
+    Accept: "*/*",
     "Accept-Encoding": "identity",
     "Content-Length": String(Buffer.byteLength(delivery.body)),
     "Content-Type": "application/json",
@@ -75,6 +76,19 @@ test("sends exactly the headers of the contract, in this spelling", async () => 
   const timestamp = Number(headers["webhook-timestamp"]);
   expect(timestamp).toBeGreaterThanOrEqual(before);
   expect(timestamp).toBeLessThanOrEqual(Date.now() / 1000);
+});
+
+test.each([
+  ["29 minutes before", 29, 401, "the secret was rotated minutes before. Give the receiver the new secret."],
+  ["29 minutes before", 29, 403, "the secret was rotated minutes before"],
+  ["29 minutes before", 29, 400, "did not accept the request"],
+  ["31 minutes before", 31, 401, "the secret of another webhook"],
+])("a secret that was rotated %s (%d) explains a %d: %s", async (_, minutes, status, expected) => {
+  await changeWebhook(webhook, { secret_rotated_at: new Date(Date.now() - minutes * 60_000).toISOString() });
+  receiver.respondWith(status);
+  await attempt(delivery);
+  const [recorded] = toDetail(await rowOf(delivery), webhook, new Date()).attempts;
+  expect(recorded?.hint).toContain(expected);
 });
 
 test("a refused connection is recorded with its error code", async () => {

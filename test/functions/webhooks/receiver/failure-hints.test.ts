@@ -62,7 +62,7 @@ test.each([
   expect(hint).toContain(expected);
 });
 
-test.each([301, 302, 303, 307, 308])("the hint for a %i redirect names the target to register", (status) => {
+test.each([301, 307, 308])("the hint for a %i redirect names the target to register", (status) => {
   expect(hintOfStatus(status, "https://new.example.com/hook")).toBe(
     "Redirects are not followed: register https://new.example.com/hook instead.",
   );

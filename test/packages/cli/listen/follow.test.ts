@@ -140,7 +140,7 @@ test("shows each event with the response to it, and stops after --count with exi
   expect(await outcome).toBe("counted");
   expect(process.exitCode).toBe(1);
   expect(printed).toMatch(
-    /deploy\.failed\ndelivery {13}[0-9a-f-]{36}\nforwarded {12}202 in \d+ ms\nresponse {13}noted \\u001b\[2J\n\{\n {2}"event"/,
+    /deploy\.failed\ndelivery {13}[0-9a-f-]{36}\nforwarded {12}202 in \d+ ms\nresponse {13}noted \[2J\n\{\n {2}"event"/,
   );
   expect(printed).toMatch(/forwarded {12}500 in/);
   expect(receiver.received.map(deploymentOf)).toEqual([first, second]);
