@@ -71,7 +71,7 @@ export const names: NameRow[] = [
     name: "a name without an address",
     answer: {},
     expected: "ENODATA",
-    hint: "exists and has no address",
+    hint: "has no address",
   },
   {
     source: "RFC 8020",
@@ -85,14 +85,14 @@ export const names: NameRow[] = [
     name: "a broken zone",
     answer: { rcode: "SERVFAIL" },
     expected: "ESERVFAIL",
-    hint: "returned an error (ESERVFAIL)",
+    hint: "failed (ESERVFAIL)",
   },
   {
     source: "outpost#314",
     name: "a server that refuses",
     answer: { rcode: "REFUSED" },
     expected: "EREFUSED",
-    hint: "returned an error (EREFUSED)",
+    hint: "failed (EREFUSED)",
   },
   {
     source: "outpost#314",

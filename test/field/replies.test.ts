@@ -163,7 +163,7 @@ test.each<[string, () => net.Server, string, string]>([
     "a client certificate",
     () => tls.createServer({ ...identity, requestCert: true, maxVersion: "TLSv1.2" }),
     "tls_error",
-    "requires no client certificate",
+    "require no client certificate",
   ],
   ["a certificate of its own", () => tls.createServer(identity), "tls_error", "from a public authority"],
   [

@@ -1,3 +1,4 @@
+import type { ClientRequest } from "node:http";
 import { type FailureCode, NO_IPV4, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
 
 /*
@@ -79,7 +80,7 @@ const textOf = (headers: Headers, name: string): string => String(headers[name] 
 /** Schemes that a hint may name; it has no text of the receiver. */
 const SCHEMES = ["ApiKey", "Basic", "Bearer", "Digest", "DPoP", "Hawk", "Negotiate", "NTLM", "OAuth", "Token"];
 
-/** A response that the receiver's own code did not write, but what is before it. */
+/** What answered in place of the receiver's own code. */
 export const CSRF = "CSRF";
 export const SIGN_IN = "SIGN_IN";
 export const BOT_CHECK = "BOT_CHECK";
@@ -88,10 +89,12 @@ const CSRF_TEXT = /[cx]srf|cross.site request forgery|authenticity.?token|the ch
 const SIGN_IN_TEXT = /<title>[^<]{0,80}(sign.?in|log.?in|single sign|authentication required)|type=["']?password/i;
 
 /**
- * Returns the `detail` of a complete response other than 2xx, if it has one but the target of a redirect: the scheme of the
- * credentials that it asks for, or what answered in place of the receiver.
+ * Returns the `detail` of a complete response: the target of a redirect, the scheme of the credentials that it asks for, or what
+ * answered in place of the receiver; undefined for most.
+ * @param from the URL of the request
  */
-export function answerDetail(status: number, headers: Headers, text: string): string | undefined {
+export function answerDetail(status: number, headers: Headers, text: string, from: URL): string | undefined {
+  if (status >= 300 && status < 400) return redirectTarget(headers, from);
   if (status < 400 || status >= 500) return undefined;
   const [asked = ""] = /^[\w-]*/.exec(textOf(headers, "www-authenticate")) ?? [];
   if (asked !== "") return SCHEMES.find((scheme) => scheme.toLowerCase() === asked.toLowerCase()) ?? "other";
@@ -105,7 +108,7 @@ export function answerDetail(status: number, headers: Headers, text: string): st
 const MAX_TARGET_CHARACTERS = 300;
 
 /** Returns the absolute target of a redirect, without fragment; undefined when there is none that could be shown. */
-export function redirectTarget(headers: Headers, from: URL): string | undefined {
+function redirectTarget(headers: Headers, from: URL): string | undefined {
   const bytes = Buffer.from(textOf(headers, "location"), "latin1");
   const text = bytes.toString("utf8");
   const location = text.includes("\ufffd") ? bytes.toString("latin1") : text;
@@ -148,14 +151,8 @@ function decoderOf(charset: string | undefined): InstanceType<typeof TextDecoder
   }
 }
 
-/** The part of a request that `phaseOf` follows. */
-interface Connecting {
-  reusedSocket: boolean;
-  once(event: "socket", listener: (socket: { once(event: string, listener: () => void): unknown }) => void): unknown;
-}
-
 /** Follows a request from its start. @returns a function that returns how far it is */
-export function phaseOf(request: Connecting, protocol: string): () => Phase {
+export function phaseOf(request: ClientRequest): () => Phase {
   let phase: Phase = "connecting";
   request.once("socket", (socket) => {
     if (request.reusedSocket) {
@@ -163,7 +160,7 @@ export function phaseOf(request: Connecting, protocol: string): () => Phase {
       return;
     }
     socket.once("connect", () => {
-      phase = protocol === "https:" ? "handshake" : "connected";
+      phase = request.protocol === "https:" ? "handshake" : "connected";
     });
     socket.once("secureConnect", () => {
       phase = "connected";

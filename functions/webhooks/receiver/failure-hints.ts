@@ -58,11 +58,9 @@ function dnsHint(code = ""): string {
   if (/^(ETIMEOUT|EAI_AGAIN)$/.test(code)) {
     return "The host name of the URL did not resolve within 3 seconds: check that the name servers of its domain respond.";
   }
-  if (code === "ENODATA")
-    return "The host name of the URL exists and has no address: add an A record with an IPv4 address.";
-  if (/^(ESERVFAIL|EREFUSED)$/.test(code)) {
-    return `The name servers of the host's domain returned an error (${code}): check the zone and its DNSSEC signatures.`;
-  }
+  if (code === "ENODATA") return "The host name of the URL has no address: add an A record with an IPv4 address.";
+  if (/^(ESERVFAIL|EREFUSED)$/.test(code))
+    return `The name servers of the host's domain failed (${code}): check its zone.`;
   return "The host name of the URL does not resolve: check its spelling and its DNS records.";
 }
 
@@ -79,15 +77,9 @@ const tlsFixes = [
   { causes: /ALTNAME|HOSTNAME/, fix: "use a certificate that names the host of the URL." },
   { causes: /PURPOSE|INVALID_CA/, fix: "use a certificate for servers (serverAuth) that an authority has issued." },
   { causes: /too weak/, fix: "use a certificate with at least 2,048 bits (RSA) and a SHA-256 signature." },
-  {
-    causes: /wrong version number|packet length too long|http request/i,
-    fix: "the port does not serve TLS. Use the port of https.",
-  },
+  { causes: /wrong.version|packet.length|http.request/i, fix: "the port does not serve TLS, use that of https." },
   { causes: /protocol.version|unsupported.protocol/i, fix: "enable TLS 1.2 or 1.3." },
-  {
-    causes: /certificate.required|handshake.failure|bad.certificate/i,
-    fix: "check that the receiver requires no client certificate, which deliveries do not have, and supports usual ciphers.",
-  },
+  { causes: /required|handshake.failure/i, fix: "require no client certificate, which deliveries do not have." },
   { causes: /unrecognized.name/i, fix: "configure the host of the URL on the receiver." },
 ];
 
@@ -98,17 +90,17 @@ function invalidHint(status?: number, reason?: string): string {
   if (status !== undefined) {
     return `The response began with ${status}, and its body is not valid HTTP/1.1${inBrackets(reason)}: check the lengths that the receiver writes for it.`;
   }
-  const fix = invalidFixes.find(({ reasons }) => reasons.test(reason ?? ""))?.fix;
-  return `The response is not valid HTTP/1.1${inBrackets(reason)}: ${fix ?? "check that the port serves HTTP and that the headers are not too large."}`;
+  return `The response is not valid HTTP/1.1${inBrackets(reason)}: ${invalidFix(reason)}`;
 }
 
 const inBrackets = (reason?: string): string => (reason === undefined ? "" : ` (${reason})`);
 
-const invalidFixes = [
-  { reasons: /overflow/i, fix: "send at most 16 KB of headers." },
-  { reasons: /^Expected HTTP|Invalid HTTP version/, fix: "check that the port serves HTTP/1.1." },
-  { reasons: /./, fix: "check the program that writes its status and headers." },
-];
+function invalidFix(reason?: string): string {
+  if (reason === undefined) return "check that the port serves HTTP and that the headers are not too large.";
+  if (/overflow/i.test(reason)) return "send at most 16 KB of headers.";
+  const isOther = /^Expected HTTP|Invalid HTTP version/.test(reason);
+  return isOther ? "check that the port serves HTTP/1.1." : "check the program that writes its status and headers.";
+}
 
 function statusHint(status: number, detail?: string): string {
   if (status < 100)

@@ -1,16 +1,7 @@
 import http from "node:http";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { FailureCode } from "../../foundation/events/failure-code.ts";
-import {
-  answerDetail,
-  type Cause,
-  causeOf,
-  excerptOf,
-  phaseOf,
-  redirectTarget,
-  SWITCHED,
-  safeText,
-} from "./failure-cause.ts";
+import { answerDetail, type Cause, causeOf, excerptOf, phaseOf, SWITCHED, safeText } from "./failure-cause.ts";
 import { type Agents, guardedAgents } from "./guarded-connect.ts";
 import type { Cidr } from "./receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "./receiver-url.ts";
@@ -123,41 +114,24 @@ async function post({ reusable, singleUse, allowed }: Connections, request: Requ
   // Wait, so that requests started in one turn of the event loop are written together, not between the responses to
   // others. This saves a third of the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
   await nextTick();
-  try {
-    // A receiver may close an idle connection at the moment it is reused. That is not a failure of the receiver, so the
-    // request is sent again over a new connection. If the receiver processed the first request after all, the delivery
-    // arrives twice under the same id, which at-least-once delivery allows.
-    const body = await send(reusable).catch((error: unknown) => {
-      if (error instanceof StaleConnectionError) return sendAgain();
-      throw error;
-    });
-    const { statusCode = 0 } = head;
-    const excerpt = excerptOf(body.start, body.length, headers, limits.maxExcerptBytes);
-    const detail = isRedirect(statusCode)
-      ? usableTarget(headers, url, allowed)
-      : answerDetail(statusCode, headers, excerpt);
-    return {
-      durationMs: durationMs(),
-      ...sentAgain,
-      ...head,
-      ...(!isSuccess(statusCode) && { errorCode: "http_status" as const }),
-      ...(detail !== undefined && { detail }),
-      ...(excerpt !== "" && { excerpt }),
-    };
-  } catch (error) {
-    const known = error instanceof RequestFailedError ? error.found : causeOf(error as Error, "connecting");
-    const { errorCode, detail } = known;
-    return { durationMs: durationMs(), ...sentAgain, ...head, errorCode, ...(detail !== undefined && { detail }) };
-  }
-}
-
-class RequestFailedError extends Error {
-  readonly found: Cause;
-
-  constructor(found: Cause) {
-    super(found.errorCode);
-    this.found = found;
-  }
+  // A receiver may close an idle connection at the moment it is reused. That is not a failure of the receiver, so the
+  // request is sent again over a new connection. If the receiver processed the first request after all, the delivery
+  // arrives twice under the same id, which at-least-once delivery allows.
+  const answer = await send(reusable).catch((error: Error) =>
+    error instanceof StaleConnectionError ? sendAgain() : causeOf(error, "connecting"),
+  );
+  const known = { durationMs: durationMs(), ...sentAgain, ...head };
+  if ("errorCode" in answer) return { ...known, ...answer };
+  const { statusCode = 0 } = head;
+  const excerpt = excerptOf(answer.start, answer.length, headers, limits.maxExcerptBytes);
+  const detail = answerDetail(statusCode, headers, excerpt, url);
+  const isUsable = detail !== undefined && !(isRedirect(statusCode) && validateReceiverUrl(detail, allowed));
+  return {
+    ...known,
+    ...(!isSuccess(statusCode) && { errorCode: "http_status" as const }),
+    ...(isUsable && { detail }),
+    ...(excerpt !== "" && { excerpt }),
+  };
 }
 
 /** A reused connection was closed before any response to this request, or had bytes left that belong to the response before. */
@@ -186,8 +160,8 @@ interface Progress {
 /**
  * Sends the request and reads the response up to the limit.
  * @param deadlineAt on the clock of `performance`
- * @returns the first `maxExcerptBytes` of the body, and the number of bytes that were read
- * @throws RequestFailedError or StaleConnectionError when no complete response arrives
+ * @returns the first `maxExcerptBytes` of the body, and the number of bytes that were read; or why no complete response arrived
+ * @throws StaleConnectionError
  */
 function sendRequest(
   agents: Agents,
@@ -195,7 +169,7 @@ function sendRequest(
   limits: Limits,
   deadlineAt: number,
   { onConnect, onHead }: Progress,
-): Promise<{ start: Buffer; length: number }> {
+): Promise<{ start: Buffer; length: number } | Cause> {
   return new Promise((resolve, reject) => {
     const request = http.request({
       agent: agents[url.protocol],
@@ -208,12 +182,13 @@ function sendRequest(
       headers: rawHeaders(url, headers, body),
     });
     const sentAt = performance.now();
-    const phase = phaseOf(request, url.protocol);
+    const phase = phaseOf(request);
     const timer = setTimeout(() => fail(errorWith("ETIMEDOUT")), Math.max(0, deadlineAt - sentAt));
     // Only the first settlement of the promise counts. Errors that follow, such as a closed connection, are ignored.
     const fail = (error: Error) => {
       clearTimeout(timer);
-      reject(error instanceof StaleConnectionError ? error : new RequestFailedError(causeOf(error, phase())));
+      if (error instanceof StaleConnectionError) reject(error);
+      else resolve(causeOf(error, phase()));
       request.destroy();
     };
     const kept: Uint8Array[] = [];
@@ -307,12 +282,6 @@ function rawHeaders({ host }: URL, headers: Record<string, string>, body: string
 
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
-
-/** Returns the target of a redirect, if it could be the URL of a webhook. */
-function usableTarget(headers: http.IncomingHttpHeaders, from: URL, allowed: Cidr[]): string | undefined {
-  const target = redirectTarget(headers, from);
-  return target !== undefined && validateReceiverUrl(target, allowed) === undefined ? target : undefined;
-}
 
 type Head = Pick<Outcome, "statusCode" | "retryAfter" | "headers">;
 

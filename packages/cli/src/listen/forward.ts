@@ -7,7 +7,6 @@ import {
   excerptOf,
   type Phase,
   phaseOf,
-  redirectTarget,
   SWITCHED,
 } from "../../../../functions/webhooks/receiver/failure-cause.ts";
 import { failureHint } from "../../../../functions/webhooks/receiver/failure-hints.ts";
@@ -62,7 +61,7 @@ export async function forwardDelivery(
   });
   try {
     const request = open(url, headers, delivery.body, signal);
-    phase = phaseOf(request, url.protocol);
+    phase = phaseOf(request);
     // The error of a response that was cut off does not say why.
     request.on("error", (error) => {
       failure ??= error;
@@ -73,10 +72,8 @@ export async function forwardDelivery(
     // A body without a length ends with its connection, also with one that was ended here.
     signal.throwIfAborted();
     const excerpt = excerptOf(body.subarray(0, MAX_EXCERPT_BYTES), body.length, response.headers, MAX_EXCERPT_BYTES);
-    if (status >= 200 && status < 300) return resultOf({}, excerpt);
-    const isRedirect = status >= 300 && status < 400;
-    const detail = isRedirect ? redirectTarget(response.headers, url) : answerDetail(status, response.headers, excerpt);
-    return resultOf({ errorCode: "http_status", detail }, excerpt);
+    const detail = answerDetail(status, response.headers, excerpt, url);
+    return resultOf(status >= 200 && status < 300 ? {} : { errorCode: "http_status", detail }, excerpt);
   } catch (error) {
     stop?.throwIfAborted();
     return resultOf(causeOf(deadline.aborted ? { code: "ETIMEDOUT" } : (failure ?? (error as Error)), phase()));
