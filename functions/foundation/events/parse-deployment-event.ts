@@ -51,19 +51,38 @@ const MAX_LEVELS = 1_200;
 
 /**
  * Parses a message of the events queue.
+ * @param receivedAt when SQS received it; absent = it was accepted before, and its time is not checked again
  * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
  */
-export function parseDeploymentEvent(message: string): ParseResult {
+export function parseDeploymentEvent(message: string, receivedAt?: Date): ParseResult {
   try {
     const plain: unknown = JSON.parse(message);
-    if (!isDeeper(plain, MAX_LEVELS)) return parseEvent(parseJsonExactly(message));
-    const parsed = parseEvent(withoutLevelsBelow(plain, MAX_LEVELS));
+    if (!isDeeper(plain, MAX_LEVELS)) return parseEvent(parseJsonExactly(message), receivedAt);
+    const parsed = parseEvent(withoutLevelsBelow(plain, MAX_LEVELS), receivedAt);
     return parsed.ok ? { ...parsed, changed: `null for what was nested deeper than ${MAX_LEVELS} levels` } : parsed;
   } catch (error) {
-    if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
-    throw error;
+    if (!(error instanceof SyntaxError)) throw error;
+    const fault = message.startsWith("\ufeff") ? ": it begins with a byte order mark (BOM)" : "";
+    return { ok: false, reason: `the message is not JSON${fault}` };
   }
 }
+
+/** Fields of messages that contain an event, and how to send the event itself. */
+const envelopes: [fields: string[], reason: string][] = [
+  [["TopicArn", "Message"], "the message is an envelope of SNS: enable raw message delivery for the subscription"],
+  [
+    ["detail-type", "detail"],
+    "the message is an envelope of EventBridge: set the input path of the target to $.detail",
+  ],
+];
+
+/** A pipeline that does not set the time sends the zero of its language, which no list since a time would show. */
+const EARLIEST = new Date("2000-01-01T00:00:00Z");
+const MAX_AHEAD_MS = 24 * 3_600_000;
+const PLAUSIBLE = "timestamp must be between the year 2000 and a day after the event is sent";
+
+const isPlausible = (at: Date, receivedAt: Date): boolean =>
+  at >= EARLIEST && at.getTime() <= receivedAt.getTime() + MAX_AHEAD_MS;
 
 const isDeeper = (value: unknown, levels: number): boolean =>
   Object(value) === value &&
@@ -79,13 +98,17 @@ function withoutLevelsBelow(value: unknown, levels: number): unknown {
 /** Receivers ignore a test delivery, by a signed `data.test`. Some parsers, such as that of Go, read any case of its name. */
 const isTestMark = ([name, value]: [string, unknown]): boolean => value === true && /^test$/iu.test(name);
 
-function parseEvent(message: unknown): ParseResult {
+function parseEvent(message: unknown, receivedAt?: Date): ParseResult {
   const named = z.safeParse(anyEvent, message);
-  if (!named.success) return { ok: false, reason: reasonOf(named.error) };
+  if (!named.success) {
+    const envelope = envelopes.find(([fields]) => fields.every((field) => Object.hasOwn(Object(message), field)));
+    return { ok: false, reason: envelope?.[1] ?? reasonOf(named.error) };
+  }
   const { event } = named.data;
   const rest = z.safeParse(schemaOf(event), message);
   if (!rest.success) return { ok: false, reason: reasonOf(rest.error) };
   const { project_id, deployment_id, timestamp } = rest.data;
+  if (receivedAt && !isPlausible(new Date(timestamp), receivedAt)) return { ok: false, reason: PLAUSIBLE };
   // `data` is taken from the parsed message, not from the schema output, so that it stays unchanged.
   const entries = Object.entries((named.data.data ?? {}) as EventContent["data"]);
   const unmarked = entries.filter((entry) => !isTestMark(entry));
