@@ -139,6 +139,7 @@ export function readForwardUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw usageError("--forward must be an absolute http(s) URL.");
   if (url.username || url.password) throw usageError("--forward must have no user name and no password.");
+  url.hostname = url.hostname.replace(/\.$/, "");
   if (url.protocol === "https:" || isOnThisMachine(url)) return url;
   throw usageError("--forward must start with https://, except for a receiver on this machine.");
 }

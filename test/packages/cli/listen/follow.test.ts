@@ -275,6 +275,9 @@ describe("forwardDelivery", () => {
     "may use %s",
     (url) => expect(readForwardUrl(url).href).toBe(url),
   );
+  test("leaves out the root dot of the host, as the service does", () => {
+    expect(readForwardUrl("https://example.com./hook").href).toBe("https://example.com/hook");
+  });
   test.each([
     "there",
     "ftp://127.0.0.1/",
