@@ -70,8 +70,7 @@ const resultOf = (status: number | null | undefined, code: string | null | undef
 const titled = <Titled extends Row | Idle>(rows: Titled[]) =>
   rows.map((row) => ({ title: `${row[1]} (${row[0]})`, row }));
 
-test("there are at least 70 rows, each with its own name and a source", () => {
-  expect(replies.length + idle.length + errors.length).toBeGreaterThanOrEqual(70);
+test("each row has a name of its own and a source", () => {
   expect(new Set(replies.map(([, name]) => name)).size).toBe(replies.length);
   expect([...replies, ...idle, ...errors].filter(([source]) => source.length < 3)).toEqual([]);
 });
@@ -185,4 +184,19 @@ test.each<[string, () => net.Server, string, string]>([
   const local = { id: randomUUID(), event: "deploy.failed", body: Buffer.from("{}") };
   const forwarded = await forwardDelivery(local, { url: new URL(url), secrets: ["secret"] });
   expect([forwarded.error_code, forwarded.hint]).toEqual([error_code, failureHint({ error_code, detail })]);
+});
+
+test("the name of the TLS handshake has no root dot, also of a URL that was stored with one (golang/go#63117)", async () => {
+  const asked: string[] = [];
+  const SNICallback = (name: string, done: (error: Error) => void) => {
+    asked.push(name);
+    done(new Error("no certificate"));
+  };
+  const server = tls.createServer({ ...identity, SNICallback }).on("tlsClientError", () => {});
+  const { port } = new URL(await listen(() => {}, server));
+  const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
+  const client = createReceiverClient(parseCidrs(["127.0.0.0/8"]), DEFAULT_LIMITS, resolve);
+  await client.post(`https://a.hooks.example.:${port}/`, {}, "{}");
+  await client.close();
+  expect(asked).toEqual(["a.hooks.example"]);
 });
