@@ -91,9 +91,9 @@ const name = {
 
 const receiver = {
   description:
-    "The receiver: an https URL with a public host name or address, in ASCII, without user name and password. " +
+    "The receiver: an https URL with a public host name or address, in ASCII, without user name, password and fragment. " +
     "Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. " +
-    "Stored in its normal form: lower-case host, no default port, no dot segments. " +
+    "Stored in its normal form: lower-case host without a final dot, no default port, no dot segments. " +
     "A URL without a path is stored as it was sent. A local run also accepts plain http to this machine.",
   pattern: `${HTTP_URL_PATTERN}[!-~]+$`,
   maxLength: 2048,

@@ -122,15 +122,18 @@ test("the stack imports only the manifest from the functions, and nothing from b
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
-/** They decide what is sent, what is a key and which text is refused, and the packages do the same: two copies could differ. */
+/** They decide what is sent, what is a key, which text is refused and why a receiver failed, and the packages do the same: two copies could differ. */
 const shared = [
+  "functions/foundation/events/failure-code.ts",
+  "functions/webhooks/receiver/failure-cause.ts",
+  "functions/webhooks/receiver/failure-hints.ts",
   "functions/webhooks/webhook/event-filter.ts",
   "functions/identity/api-keys/key-format.ts",
   "functions/foundation/schema/unseen-text.ts",
 ];
 
-test.each(shared)("%s, which packages import, has no imports", (path) => {
-  expect(read(path).imports).toEqual([]);
+test.each(shared)("%s, which packages import, imports nothing else but types of Node", (path) => {
+  expect(offenders([read(path)], (name) => !shared.includes(name) && name !== "node:http")).toEqual([]);
 });
 
 const packageNames = ["client", "cli", "console", "verifier"];
@@ -213,6 +216,7 @@ const pure = [
   "foundation/records/notification",
   "foundation/platform/backoff",
   "foundation/platform/metrics",
+  "webhooks/receiver/failure-cause",
   "webhooks/receiver/failure-hints",
   "webhooks/receiver/receiver-address",
   "webhooks/receiver/receiver-url",

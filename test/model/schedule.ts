@@ -132,7 +132,7 @@ export async function randomRun(product: Product, seed: number, isTraced = false
     ...{ faults, kinds, atOnce: 6, pace: pick([10, 4, 1]), rush: pick([2, 0.5]), script: [], isRandom: true },
   };
   const moods = (): Mood[] =>
-    random() < failing ? ["fail", "fail", "hang", random() < 0.1 ? "gone" : "fail"] : ["ok", "ok", "slow"];
+    random() < failing ? ["fail", "busy", "hang", random() < 0.1 ? "gone" : "fail"] : ["ok", "ok", "slow"];
   const mood = () => (left.isRandom ? pick(moods()) : "ok");
   const callSeconds = isSlow ? CALL : faults === 0 ? 1 : pick([1, CALL]);
   const paces = pick([[1], [1], [1, 1, 0.03]]);

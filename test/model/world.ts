@@ -24,7 +24,7 @@ const [UNRECORDED_DELAY, LINE_PAUSE] = [15, 60];
 const CLOCKS = 3;
 const START = Date.parse("2026-01-01T00:00:00Z");
 
-export type Mood = "ok" | "slow" | "fail" | "hang" | "gone";
+export type Mood = "ok" | "slow" | "fail" | "busy" | "hang" | "gone";
 /** `repeat`: the SDK sends a call again at once. `lost`: later, because the call took effect without a response. */
 export type Fault = "kill before" | "kill after" | "error before" | "error after" | "repeat" | "lost";
 
@@ -381,8 +381,9 @@ export class World {
     one.state = mood === "ok" || mood === "slow" ? "ok" : "failed";
     // The duration tells the request in the log.
     if (mood === "hang") return { errorCode: "timeout", durationMs: request };
-    const statusCode = { ok: 200, slow: 200, fail: 500, gone: 410 }[mood];
-    return { statusCode, durationMs: request, ...(statusCode !== 200 && { errorCode: "http_status" }) };
+    const statusCode = { ok: 200, slow: 200, fail: 500, busy: 429, gone: 410 }[mood];
+    const failure = { errorCode: "http_status", ...(mood === "busy" && { retryAfter: "20" }) } as const;
+    return { statusCode, durationMs: request, ...(statusCode !== 200 && failure) };
   }
 
   // ------------------------------------------------------------ what must hold
@@ -414,7 +415,7 @@ export class World {
 
   /**
    * After every step: a row that waits has a place, and a wake-up that is not later than it, but for the pause after failures,
-   * or after a fault, and for the next probe while the circuit is open, or was when it was planned.
+   * or after a fault, and for the next probe while the circuit is open, or was when it was planned, also for `Retry-After`.
    */
   check(): void {
     if (this.#violation !== undefined) throw new Violation(this.#violation);
@@ -423,8 +424,9 @@ export class World {
     const entries = new Set(backlog.map(({ entry }) => entry));
     const wakeUps = new Map(backlog.map(({ line, due }) => [line, timeOf(due)]));
     const pause = CLOCKS + (this.faults === 0 ? 10 : 60);
-    for (const { id, failing_since } of backlog.length > 0 ? this.hooks() : []) {
-      const isOpen = failing_since !== undefined && timeOf(failing_since) + 30 - CLOCKS <= this.t;
+    for (const { id, failing_since, probe_at } of backlog.length > 0 ? this.hooks() : []) {
+      const isDown = failing_since !== undefined && timeOf(failing_since) + 30 - CLOCKS <= this.t;
+      const isOpen = isDown || (probe_at !== undefined && timeOf(probe_at) >= this.t - CLOCKS);
       if (isOpen) this.probedUntil.set(id, this.t + CLOCKS + 300);
     }
     for (const { id, webhook_id, status, place = "" } of backlog.length > 0 ? this.rows() : []) {

@@ -5,13 +5,15 @@ import { decode, encode } from "dns-packet";
 /** The response to queries for each name: addresses by family, or a response code. `afterMs` delays one family. */
 export interface Zone {
   [name: string]: {
+    /** Precedes the addresses in each answer, also where there are none. */
+    CNAME?: string;
     A?: string[];
     AAAA?: string[];
-    rcode?: "NXDOMAIN" | "SERVFAIL";
+    rcode?: "NXDOMAIN" | "SERVFAIL" | "REFUSED";
     /** Only queries for AAAA get `rcode`. */
     isRcodeForAaaaOnly?: true;
-    /** The server never responds. */
-    silent?: boolean;
+    /** The server never responds, to queries of this type if one is given. */
+    silent?: boolean | "A" | "AAAA";
     afterMs?: { A?: number; AAAA?: number };
   };
 }
@@ -24,7 +26,7 @@ export interface DnsServer {
   close(): Promise<void>;
 }
 
-const RCODES = { NXDOMAIN: 3, SERVFAIL: 2 };
+const RCODES = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 };
 
 /** Starts a DNS server on a free UDP port of 127.0.0.1. It returns NXDOMAIN for names that are not in the zone. */
 export async function startDnsServer(zone: Zone): Promise<DnsServer> {
@@ -38,9 +40,11 @@ export async function startDnsServer(zone: Zone): Promise<DnsServer> {
     const { name, type } = question;
     questions.push(`${type} ${name}`);
     const entry = zone[name.toLowerCase()] ?? { rcode: "NXDOMAIN" as const };
-    if (entry.silent) return;
+    if (entry.silent === true || entry.silent === type) return;
     const addresses = type === "A" ? entry.A : type === "AAAA" ? entry.AAAA : undefined;
-    const answers = (addresses ?? []).map((data) => ({ name, type: type as "A", ttl: 1, data }));
+    const owner = entry.CNAME ?? name;
+    const found = (addresses ?? []).map((data) => ({ name: owner, type: type as "A", ttl: 1, data }));
+    const answers = [...(entry.CNAME ? [{ name, type: "CNAME" as const, ttl: 1, data: entry.CNAME }] : []), ...found];
     const hasRcode = entry.rcode !== undefined && (type === "AAAA" || !entry.isRcodeForAaaaOnly);
     const flags = (hasRcode && entry.rcode ? RCODES[entry.rcode] : 0) | 0x80; // recursion available
     const packet = encode({ type: "response", id: query.id ?? 0, flags, questions: [question], answers });

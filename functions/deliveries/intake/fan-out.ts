@@ -19,7 +19,8 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
   const outbox = new Outbox(batch.Records.length);
   const webhooksOf = oncePerProject(webhooks.list);
   return sqsConsumer(async ({ body, messageId, attributes }) => {
-    const message = parseDeploymentEvent(body);
+    const receivedAt = new Date(Number(attributes.SentTimestamp));
+    const message = parseDeploymentEvent(body, receivedAt);
     if (!message.ok) {
       outbox.skip();
       // An invalid event would fail every time. Move it to the dead-letter queue at once, so that it does not delay
@@ -30,7 +31,6 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
     }
     const { changed } = message;
     if (changed !== undefined) log.warn("event changed", { message_id: messageId, changed });
-    const receivedAt = new Date(Number(attributes.SentTimestamp));
     await outbox.add(plan(message.event, receivedAt, messageId, webhooksOf));
   })(batch);
 }

@@ -82,7 +82,7 @@ type Received = { event: DeploymentEvent; receivedAt: Date };
 
 /** @returns undefined when the stored body is not the event of that id: its deliveries would get other ids */
 function readEvent({ id, body, received_at }: events.ReceivedEvent, project_id: string): Received | undefined {
-  const message = parseDeploymentEvent(body, unchanged);
+  const message = parseDeploymentEvent(body, undefined, unchanged);
   const isIntact = message.ok && eventIdOf(message.event) === id;
   if (isIntact) return { event: message.event, receivedAt: new Date(received_at) };
   const reason = message.ok ? "the body belongs to another event" : message.reason;

@@ -4,7 +4,7 @@ import { settings } from "../../foundation/platform/env.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { failingNotificationTime } from "../../foundation/records/notification.ts";
-import { checkCircuit, MAX_PROBE_SECONDS, OPEN_AFTER_SECONDS } from "../../webhooks/webhook/circuit-breaker.ts";
+import { checkCircuit, MAX_PROBE_SECONDS } from "../../webhooks/webhook/circuit-breaker.ts";
 import * as receiverState from "../../webhooks/webhook/receiver-state-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
@@ -187,9 +187,10 @@ async function applyConsequences(
   if (error_code !== undefined && !basis.test && webhook.failing_since === undefined) {
     await receiverState.markFailing(webhook, at, { at, error_code, status_code, detail });
   }
-  const retryAfterSeconds = Math.min(readRetryAfter(retryAfter, decidedAt) ?? 0, MAX_PROBE_SECONDS);
-  if (retryAfterSeconds > OPEN_AFTER_SECONDS)
-    await receiverState.postponeProbe(webhook, addSeconds(decidedAt, retryAfterSeconds));
+  // It is about the receiver, not about this delivery alone: RFC 9110, section 10.2.3, and RFC 6585, section 4.
+  const isAboutReceiver = status_code === 429 || status_code === 503;
+  const pauseSeconds = isAboutReceiver ? Math.min(readRetryAfter(retryAfter, decidedAt) ?? 0, MAX_PROBE_SECONDS) : 0;
+  if (pauseSeconds > 0) await receiverState.postponeProbe(webhook, addSeconds(decidedAt, pauseSeconds));
   const failure = { status_code: status_code ?? null, error_code: error_code ?? null };
   if (decision.kind === "give_up" && decision.disable) {
     return await receiverState.disable(webhook, decision.disable, decidedAt.toISOString(), failure);

@@ -63,7 +63,18 @@ export function decide(failed: FailedAttempt, policy: RetryPolicy, now: Date, ra
  */
 export function readRetryAfter(value: string | undefined, now: Date): number | undefined {
   if (value === undefined) return undefined;
-  if (/^\d{1,10}$/.test(value)) return Number(value);
-  const millis = /^[A-Z][a-z]{2}, .* GMT$/.test(value) ? Date.parse(value) : Number.NaN;
+  if (/^\d+$/.test(value)) return Math.min(Number(value), Number.MAX_SAFE_INTEGER);
+  const millis = Date.parse(dateIn(value, now) ?? "");
   return Number.isNaN(millis) ? undefined : Math.max(0, Math.ceil((millis - now.getTime()) / 1000));
+}
+
+/** Returns a date in one of the three forms of RFC 9110, section 5.6.7, as text that `Date.parse` reads. */
+function dateIn(text: string, now: Date): string | undefined {
+  const [, day, month, year, time] =
+    /^[A-Z][a-z]+, (\d\d)[ -]([A-Z][a-z]{2})[ -](\d{2}|\d{4}) ([\d:]{8}) GMT$/.exec(text) ?? [];
+  // A year of two digits that would be more than 50 years ahead is in the past.
+  const century = Number(`20${year}`) > now.getUTCFullYear() + 50 ? 19 : 20;
+  if (year !== undefined) return `${day} ${month} ${year.length === 2 ? `${century}${year}` : year} ${time} GMT`;
+  const asctime = /^[A-Z][a-z]{2} ([A-Z][a-z]{2} [ \d]\d) ([\d:]{8}) (\d{4})$/.exec(text);
+  return asctime ? `${asctime[1]} ${asctime[3]} ${asctime[2]} GMT` : undefined;
 }

@@ -328,7 +328,7 @@ async function serve(visit: Visit, place: Place): Promise<void> {
   if (!isDue && (visit.catchUpAt === undefined || !mayCatchUp(row, now))) return visit.leave(place);
   if (isProbe) {
     // While the circuit is open, only one row is sent, when the next probe is due. After a success the others follow.
-    const mayProbe = circuit.probeAt <= now || visit.catchUpAt !== undefined;
+    const mayProbe = circuit.probeAt <= now || (visit.catchUpAt !== undefined && !circuit.isAsked);
     const isClaimed = mayProbe && (await receiverState.claimProbe(webhook, circuit.nextProbeAt, row.id));
     if (!isClaimed) return visit.stop(circuit.probeAt);
   }

@@ -16,3 +16,6 @@ export const PORT_BLOCKED = "PORT_BLOCKED";
 
 /** The `detail` of a `timeout` in which no connection was established. */
 export const NOT_CONNECTED = "NOT_CONNECTED";
+
+/** The `detail` of a `connection_refused` of a host that has IPv6 addresses only, where IPv6 does not work. */
+export const NO_IPV4 = "NO_IPV4";

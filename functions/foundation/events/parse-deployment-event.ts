@@ -57,21 +57,39 @@ export const unchanged: ChangeData = (data) => data;
 
 /**
  * Parses a message of the events queue.
+ * @param receivedAt when SQS received it; absent = it was accepted before, and its time is not checked again
  * @param change default: replaces what parsers of receivers refuse, because customers may choose a part of `data`, and an event must not
  *   be lost for that, or become a dead letter
  * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
  */
-export function parseDeploymentEvent(message: string, change: ChangeData = portable): ParseResult {
+export function parseDeploymentEvent(message: string, receivedAt?: Date, change: ChangeData = portable): ParseResult {
   // A byte order mark, which PowerShell and .NET write, is ignored: RFC 8259, section 8.1.
   const text = message.replace(/^\ufeff/, "");
   try {
     const plain: unknown = JSON.parse(text);
-    return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(text), change);
+    return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(text), receivedAt, change);
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
     throw error;
   }
 }
+
+/** Fields of messages that contain an event, and how to send the event itself. */
+const envelopes: [fields: string[], reason: string][] = [
+  [["TopicArn", "Message"], "the message is an envelope of SNS: enable raw message delivery for the subscription"],
+  [
+    ["detail-type", "detail"],
+    "the message is an envelope of EventBridge: set the input path of the target to $.detail",
+  ],
+];
+
+/** A pipeline that does not set the time sends the zero of its language, which no list since a time would show. */
+const EARLIEST = new Date("2000-01-01T00:00:00Z");
+const MAX_AHEAD_MS = 24 * 3_600_000;
+const PLAUSIBLE = "timestamp must be between the year 2000 and a day after the event is sent";
+
+const isPlausible = (at: Date, receivedAt: Date): boolean =>
+  at >= EARLIEST && at.getTime() <= receivedAt.getTime() + MAX_AHEAD_MS;
 
 const isDeeper = (value: unknown, levels: number): boolean =>
   Object(value) === value &&
@@ -106,13 +124,17 @@ function portable(value: unknown, changes: Set<string>, levels = MAX_LEVELS - 1)
 /** Receivers ignore a test delivery, by a signed `data.test`. Some parsers, such as that of Go, read any case of its name. */
 const isTestMark = ([name, value]: [string, unknown]): boolean => value === true && /^test$/iu.test(name);
 
-function parseEvent(message: unknown, change: ChangeData): ParseResult {
+function parseEvent(message: unknown, receivedAt: Date | undefined, change: ChangeData): ParseResult {
   const named = z.safeParse(anyEvent, message);
-  if (!named.success) return { ok: false, reason: reasonOf(named.error) };
+  if (!named.success) {
+    const envelope = envelopes.find(([fields]) => fields.every((field) => Object.hasOwn(Object(message), field)));
+    return { ok: false, reason: envelope?.[1] ?? reasonOf(named.error) };
+  }
   const { event } = named.data;
   const rest = z.safeParse(schemaOf(event), message);
   if (!rest.success) return { ok: false, reason: reasonOf(rest.error) };
   const { project_id, deployment_id, timestamp } = rest.data;
+  if (receivedAt && !isPlausible(new Date(timestamp), receivedAt)) return { ok: false, reason: PLAUSIBLE };
   const changes = new Set<string>();
   // `data` is taken from the parsed message, not from the schema output, which could change it.
   const given = (named.data.data ?? {}) as Record<string, unknown>;

@@ -29,9 +29,6 @@ const MAX_NAME_CHARACTERS = 100;
 export const shownText = (text: string, max: number): string =>
   [...replaceUnseen(text.toWellFormed(), () => "")].slice(0, max).join("");
 
-/** Returns whether a text is valid Unicode, and a reader sees all of it. */
-export const isPrintable = (text: string): boolean => text.isWellFormed() && firstUnseen(text) === undefined;
-
 const isSeen = z.refine<string>((text) => firstUnseen(text) === undefined, {
   // A reader cannot find the character without its code.
   error: ({ input }) =>

@@ -49,3 +49,6 @@ export const escaped = (character: string): string =>
 /** Returns the first character of a text that a reader does not see; undefined = there is none. */
 export const firstUnseen = (text: string): string | undefined =>
   [...text.matchAll(USED_OR_UNSEEN)].find(([, unseen]) => unseen !== undefined)?.[1];
+
+/** Returns whether a text is valid Unicode, and a reader sees all of it. */
+export const isPrintable = (text: string): boolean => text.isWellFormed() && firstUnseen(text) === undefined;

@@ -1,5 +1,5 @@
 import type { CiSystem } from "../../foundation/manifest/ci-systems.ts";
-import { isPrintable } from "../../foundation/schema/input.ts";
+import { isPrintable } from "../../foundation/schema/unseen-text.ts";
 import type { Workflow } from "./workflow-grant.ts";
 
 /**

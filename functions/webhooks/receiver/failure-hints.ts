@@ -1,6 +1,6 @@
-import { type FailureCode, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
+import { type FailureCode, NO_IPV4, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
-import { MAX_OVERLAP_SECONDS } from "../../foundation/schema/input.ts";
+import { BOT_CHECK, CSRF, IN_HANDSHAKE, SIGN_IN, SWITCHED } from "./failure-cause.ts";
 
 /** The fields of an attempt that a hint depends on. */
 interface FailedAttempt {
@@ -8,7 +8,7 @@ interface FailedAttempt {
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
   status_code?: number | undefined;
-  /** The target of a redirect, the scheme of the credentials that a 401 asks for, the cause of a TLS or DNS failure, `NOT_CONNECTED` or `PORT_BLOCKED`. */
+  /** What `causeOf`, `redirectTarget` or `answerDetail` returned. */
   detail?: string | undefined;
 }
 
@@ -25,17 +25,17 @@ export function failureHint(
     case undefined:
       return undefined;
     case "timeout":
-      return detail === NOT_CONNECTED
-        ? noConnectionHint
-        : "Respond within 15 seconds: accept the delivery first and do the work afterwards.";
+      return detail === NOT_CONNECTED ? noConnectionHint : timeoutHint(status_code);
     case "dns_error":
-      return detail === "ETIMEOUT"
-        ? noDnsResponseHint
-        : "The host name of the URL does not resolve: check its spelling and its DNS records.";
+      return dnsHint(detail);
     case "connection_refused":
-      return "Nothing accepts connections at the host and port of the URL: check that the receiver is running and that no firewall rejects the connection.";
+      return detail === NO_IPV4
+        ? "The host of the URL has only IPv6 addresses, which the service cannot reach: add an A record with an IPv4 address."
+        : "Nothing accepts connections at the host and port of the URL: check that the receiver is running and that no firewall rejects the connection.";
     case "connection_reset":
-      return "The connection was closed before the response was complete: check for a crash or a proxy timeout at that time.";
+      return detail === IN_HANDSHAKE
+        ? "The connection was closed during the TLS handshake: check that the receiver has a certificate for the host of the URL and supports TLS 1.2 or 1.3."
+        : "The connection was closed before the response was complete: check for a crash or a proxy timeout at that time.";
     case "tls_error":
       return tlsHint(detail);
     case "address_blocked":
@@ -43,7 +43,7 @@ export function failureHint(
         ? "The port of the URL is that of a service other than a web server: use 443 or another port."
         : "The host resolves to an address that is not public: use a host with public addresses only.";
     case "invalid_response":
-      return "The response is not valid HTTP/1.1: check that the port serves HTTP and that the headers are not too large.";
+      return invalidHint(status_code, detail);
     case "http_status":
       if (detail === undefined && /^40[13]$/.test(String(status_code)) && isSoonAfter(at, secretRotatedAt)) {
         return `The receiver returned ${status_code}, and the secret was rotated at ${secretRotatedAt}: ${rotationFix}`;
@@ -52,10 +52,12 @@ export function failureHint(
   }
 }
 
-/** Returns whether the overlap of a rotation at this time may not be over. */
+/** How long after a rotation it explains a rejection: a receiver with the previous secret fails with its first delivery. */
+const ROTATION_EXPLAINS_SECONDS = 24 * 3_600;
+
 function isSoonAfter(at?: string, rotatedAt?: string): boolean {
   if (at === undefined || rotatedAt === undefined) return false;
-  return at >= rotatedAt && at < addSeconds(new Date(rotatedAt), MAX_OVERLAP_SECONDS);
+  return at >= rotatedAt && at < addSeconds(new Date(rotatedAt), ROTATION_EXPLAINS_SECONDS);
 }
 
 const rotationFix =
@@ -63,8 +65,21 @@ const rotationFix =
 
 const noConnectionHint =
   "No connection was established: check that the host of the URL is reachable from the internet and that no firewall drops its packets.";
-const noDnsResponseHint =
-  "The host name of the URL did not resolve within 3 seconds: check that the name servers of its domain respond.";
+
+const timeoutHint = (status?: number): string =>
+  status === undefined
+    ? "Respond within 15 seconds: accept the delivery first and do the work afterwards."
+    : `The response began with ${status} and did not end within 15 seconds: send Content-Length, or close the connection after the body.`;
+
+function dnsHint(code = ""): string {
+  if (/^(ETIMEOUT|EAI_AGAIN)$/.test(code)) {
+    return "The host name of the URL did not resolve within 3 seconds: check that the name servers of its domain respond.";
+  }
+  if (code === "ENODATA") return "The host name of the URL has no address: add an A record with an IPv4 address.";
+  if (/^(ESERVFAIL|EREFUSED)$/.test(code))
+    return `The name servers of the host's domain failed (${code}): check its zone.`;
+  return "The host name of the URL does not resolve: check its spelling and its DNS records.";
+}
 
 function tlsHint(cause = "unknown cause"): string {
   const fix = tlsFixes.find(({ causes }) => causes.test(cause))?.fix ?? "check the receiver's TLS configuration.";
@@ -73,22 +88,72 @@ function tlsHint(cause = "unknown cause"): string {
 
 const tlsFixes = [
   { causes: /EXPIRED/, fix: "renew the certificate." },
+  { causes: /NOT_YET_VALID/, fix: "check the clock of the machine that issued the certificate." },
   { causes: /SELF_SIGNED/, fix: "use a certificate from a public authority." },
   { causes: /UNABLE_TO|UNTRUSTED/, fix: "send the full certificate chain, intermediate certificates included." },
   { causes: /ALTNAME|HOSTNAME/, fix: "use a certificate that names the host of the URL." },
+  { causes: /PURPOSE|INVALID_CA/, fix: "use a certificate for servers (serverAuth) that an authority has issued." },
+  { causes: /too weak/, fix: "use a certificate with at least 2,048 bits (RSA) and a SHA-256 signature." },
+  { causes: /wrong.version|packet.length|http.request/i, fix: "the port does not serve TLS, use that of https." },
+  { causes: /protocol.version|unsupported.protocol/i, fix: "enable TLS 1.2 or 1.3." },
+  { causes: /required|handshake.failure/i, fix: "require no client certificate, which deliveries do not have." },
+  { causes: /unrecognized.name/i, fix: "configure the host of the URL on the receiver." },
 ];
 
-function statusHint(status: number, detail?: string): string {
-  if (status >= 300 && status < 400) {
-    if (detail === undefined) return `The receiver returned ${status}: return 2xx instead, redirects are not followed.`;
-    return `Redirects are not followed: register ${detail} instead.`;
+function invalidHint(status?: number, reason?: string): string {
+  if (reason === SWITCHED) {
+    return "The receiver switched to another protocol (101): return 2xx to confirm a delivery, without an upgrade.";
   }
-  if (status === 401 && detail !== undefined) return `The receiver returned 401: ${credentialsFix(detail)}`;
-  return `The receiver returned ${status}: ${statusFixes[status] ?? generalFix(status)}`;
+  if (status !== undefined) {
+    return `The response began with ${status}, and its body is not valid HTTP/1.1${inBrackets(reason)}: check the lengths that the receiver writes for it.`;
+  }
+  return `The response is not valid HTTP/1.1${inBrackets(reason)}: ${invalidFix(reason)}`;
 }
 
-const credentialsFix = (scheme: string): string =>
-  `it asks for ${scheme} credentials, which deliveries do not have. Verify the signature on this path instead.`;
+const inBrackets = (reason?: string): string => (reason === undefined ? "" : ` (${reason})`);
+
+function invalidFix(reason?: string): string {
+  if (reason === undefined) return "check that the port serves HTTP and that the headers are not too large.";
+  if (/overflow/i.test(reason)) return "send at most 16 KB of headers.";
+  const isOther = /^Expected HTTP|Invalid HTTP version/.test(reason);
+  return isOther ? "check that the port serves HTTP/1.1." : "check the program that writes its status and headers.";
+}
+
+function statusHint(status: number, detail?: string): string {
+  if (status < 100)
+    return `The receiver returned ${String(status).padStart(3, "0")}, which is not a status: return 2xx.`;
+  if (status >= 300 && status < 400) return redirectHint(status, detail);
+  const fix = detail === undefined ? undefined : (answerFixes[detail] ?? credentialsFix(status, detail));
+  return `The receiver returned ${status}: ${fix ?? statusFixes[status] ?? generalFix(status)}`;
+}
+
+/** Of a host or a path that asks people to sign in. */
+const SIGN_IN_URL =
+  /^https?:\/\/(accounts?|auth|id|login|sso|[\w-]+\.cloudflareaccess)\.|[/_.-](log-?_?in|sign-?_?in|sso|saml2?|oauth2?|authorize|cdn-cgi\/access)([/?._-]|$)/i;
+/** Only these are about the URL itself, for any method: RFC 9110, section 15.4. */
+const MOVED = [301, 307, 308];
+
+function redirectHint(status: number, target?: string): string {
+  if (target === undefined) return `The receiver returned ${status}: return 2xx instead, redirects are not followed.`;
+  if (SIGN_IN_URL.test(target)) {
+    return `The receiver returned ${status} to a sign-in page at ${new URL(target).host}: exempt the path of the URL from the sign-in, and verify the signature there.`;
+  }
+  if (MOVED.includes(status)) return `Redirects are not followed: register ${target} instead.`;
+  return `The receiver returned ${status} to ${target}: return 2xx to confirm a delivery, redirects are not followed.`;
+}
+
+const answerFixes: Record<string, string> = {
+  [CSRF]:
+    "its CSRF protection rejected the request. Exempt the path of the URL from it, and verify the signature there.",
+  [SIGN_IN]:
+    "a sign-in page answered in place of the receiver. Exempt the path of the URL from the sign-in or deployment protection.",
+  [BOT_CHECK]: "a bot check answered in place of the receiver. Exempt the path of the URL from it.",
+};
+
+const credentialsFix = (status: number, scheme: string): string | undefined =>
+  [401, 403].includes(status)
+    ? `it asks for ${scheme} credentials, which deliveries do not have. Verify the signature on this path instead.`
+    : undefined;
 
 const statusFixes: Record<number, string> = {
   400: "it did not accept the request; see the response for the reason.",
@@ -99,6 +164,7 @@ const statusFixes: Record<number, string> = {
   410: "it has been removed permanently, so the webhook was disabled.",
   413: "it does not accept bodies of this size; raise its limit to 256 KB.",
   415: "it does not accept application/json.",
+  422: "it did not accept the body, or its CSRF protection rejected the request; see the response for the reason.",
   429: "it receives too many requests; return Retry-After to slow deliveries down.",
 };
 

@@ -1,11 +1,12 @@
 import http from "node:http";
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type FailureCode, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
+import type { FailureCode } from "../../foundation/events/failure-code.ts";
+import { answerDetail, type Cause, causeOf, excerptOf, phaseOf, SWITCHED, safeText } from "./failure-cause.ts";
 import { type Agents, guardedAgents } from "./guarded-connect.ts";
 import type { Cidr } from "./receiver-address.ts";
-import { validateReceiverUrl } from "./receiver-url.ts";
-import { createResolver, NameNotResolvedError } from "./resolver.ts";
-import { keptHeaders, requestedScheme } from "./response-headers.ts";
+import { normalizedUrl, validateReceiverUrl } from "./receiver-url.ts";
+import { createResolver } from "./resolver.ts";
+import { keptHeaders } from "./response-headers.ts";
 
 /*
  * One POST to a server that may be slow, endless, broken or hostile. The call always ends within the deadline, reads a
@@ -42,11 +43,8 @@ export interface Outcome {
   excerpt?: string;
   /** Headers of a response other than 2xx that may explain it (response-headers.ts); absent when none is kept. */
   headers?: Record<string, string>;
-  /**
-   * The target of a redirect, the scheme of the credentials that a 401 asks for, the cause of a TLS or DNS failure, `NOT_CONNECTED` for a timeout without a connection, or
-   * `PORT_BLOCKED` for a port that is not allowed.
-   */
-  detail?: string;
+  /** More about a failure (failure-cause.ts), for its hint; absent when nothing is known. */
+  detail?: string | undefined;
 }
 
 export interface ReceiverClient {
@@ -68,8 +66,10 @@ export function createReceiverClient(
 ): ReceiverClient {
   const reusable = guardedAgents(allowed, resolve, { keepAlive: true, timeout: KEEP_ALIVE_MS });
   const singleUse = guardedAgents(allowed, resolve, { keepAlive: false });
+  const connections = { reusable, singleUse, allowed };
   return {
-    post: (url, headers, body) => post({ reusable, singleUse, allowed }, { url: new URL(url), headers, body }, limits),
+    // A URL that was stored before the rule for its host may end in a dot, which TLS does not allow in the name of a server.
+    post: (url, headers, body) => post(connections, { url: new URL(normalizedUrl(url)), headers, body }, limits),
     async close() {
       for (const agent of [...Object.values(reusable), ...Object.values(singleUse)]) agent.destroy();
     },
@@ -95,13 +95,16 @@ interface Request {
 async function post({ reusable, singleUse, allowed }: Connections, request: Request, limits: Limits): Promise<Outcome> {
   const startedAt = performance.now();
   const durationMs = () => Math.round(performance.now() - startedAt);
+  const { url } = request;
   let head: Head = {};
+  let headers: http.IncomingHttpHeaders = {};
   let sentAgain: Pick<Outcome, "requestCount"> = {};
   const send = (agents: Agents, onConnect?: () => void) =>
     sendRequest(agents, request, limits, startedAt + limits.deadlineMs, {
       onConnect,
       onHead(response) {
-        head = readHead(response, request.url, allowed);
+        head = readHead(response);
+        headers = response.headers;
       },
     });
   const sendAgain = () =>
@@ -111,48 +114,34 @@ async function post({ reusable, singleUse, allowed }: Connections, request: Requ
   // Wait, so that requests started in one turn of the event loop are written together, not between the responses to
   // others. This saves a third of the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
   await nextTick();
-  try {
-    // A receiver may close an idle connection at the moment it is reused. That is not a failure of the receiver, so the
-    // request is sent again over a new connection. If the receiver processed the first request after all, the delivery
-    // arrives twice under the same id, which at-least-once delivery allows.
-    const body = await send(reusable).catch((error: unknown) => {
-      if (error instanceof StaleConnectionError) return sendAgain();
-      throw error;
-    });
-    const excerpt = safeText(body, limits.maxExcerptBytes);
-    return {
-      durationMs: durationMs(),
-      ...sentAgain,
-      ...head,
-      ...(!isSuccess(head.statusCode) && { errorCode: "http_status" as const }),
-      ...(excerpt !== "" && { excerpt }),
-    };
-  } catch (error) {
-    const errorCode = errorCodeOf(error);
-    const detail = detailOf(error, errorCode);
-    return { durationMs: durationMs(), ...sentAgain, ...head, errorCode, ...(detail !== undefined && { detail }) };
-  }
+  // A receiver may close an idle connection at the moment it is reused. That is not a failure of the receiver, so the
+  // request is sent again over a new connection. If the receiver processed the first request after all, the delivery
+  // arrives twice under the same id, which at-least-once delivery allows.
+  const answer = await send(reusable).catch((error: Error) =>
+    error instanceof StaleConnectionError ? sendAgain() : causeOf(error, "connecting"),
+  );
+  const known = { durationMs: durationMs(), ...sentAgain, ...head };
+  if ("errorCode" in answer) return { ...known, ...answer };
+  const { statusCode = 0 } = head;
+  const excerpt = excerptOf(answer.start, answer.length, headers, limits.maxExcerptBytes);
+  const detail = answerDetail(statusCode, headers, excerpt, url);
+  const isUsable = detail !== undefined && !(isRedirect(statusCode) && validateReceiverUrl(detail, allowed));
+  return {
+    ...known,
+    ...(!isSuccess(statusCode) && { errorCode: "http_status" as const }),
+    ...(isUsable && { detail }),
+    ...(excerpt !== "" && { excerpt }),
+  };
 }
 
-class DeadlineExceededError extends Error {
-  readonly code = "ETIMEDOUT";
-  readonly wasConnected: boolean;
-
-  constructor(wasConnected: boolean) {
-    super(wasConnected ? "no complete response in time" : "no connection in time");
-    this.wasConnected = wasConnected;
-  }
-}
-
-class ConnectionLostError extends Error {
-  readonly code = "ECONNRESET";
-}
-
-/** A reused connection was closed before any response to this request. */
+/** A reused connection was closed before any response to this request, or had bytes left that belong to the response before. */
 class StaleConnectionError extends Error {}
 
 /** A stale connection fails within a round trip. A later failure is a failure of the receiver. */
 const STALE_WITHIN_MS = 1_000;
+
+/** A reused connection is closed, or its first bytes begin no response: they were sent after the one before. */
+const STALE = /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_CONSTANT)$/;
 
 /** Upper bounds on 1xx responses, and on the names and values of their headers. */
 const MAX_INTERIM_RESPONSES = 100;
@@ -171,8 +160,8 @@ interface Progress {
 /**
  * Sends the request and reads the response up to the limit.
  * @param deadlineAt on the clock of `performance`
- * @returns the first `maxExcerptBytes` of the body
- * @throws when no complete response arrives
+ * @returns the first `maxExcerptBytes` of the body, and the number of bytes that were read; or why no complete response arrived
+ * @throws StaleConnectionError
  */
 function sendRequest(
   agents: Agents,
@@ -180,7 +169,7 @@ function sendRequest(
   limits: Limits,
   deadlineAt: number,
   { onConnect, onHead }: Progress,
-): Promise<Buffer> {
+): Promise<{ start: Buffer; length: number } | Cause> {
   return new Promise((resolve, reject) => {
     const request = http.request({
       agent: agents[url.protocol],
@@ -193,20 +182,20 @@ function sendRequest(
       headers: rawHeaders(url, headers, body),
     });
     const sentAt = performance.now();
-    const timer = setTimeout(
-      () => fail(new DeadlineExceededError(isConnected(request))),
-      Math.max(0, deadlineAt - sentAt),
-    );
+    const phase = phaseOf(request);
+    const timer = setTimeout(() => fail(errorWith("ETIMEDOUT")), Math.max(0, deadlineAt - sentAt));
     // Only the first settlement of the promise counts. Errors that follow, such as a closed connection, are ignored.
     const fail = (error: Error) => {
       clearTimeout(timer);
-      reject(error);
+      if (error instanceof StaleConnectionError) reject(error);
+      else resolve(causeOf(error, phase()));
       request.destroy();
     };
     const kept: Uint8Array[] = [];
+    let bytesRead = 0;
     const finish = () => {
       clearTimeout(timer);
-      resolve(Buffer.concat(kept));
+      resolve({ start: Buffer.concat(kept), length: bytesRead });
     };
 
     if (onConnect) {
@@ -224,16 +213,17 @@ function sendRequest(
       fail(new Error("too many interim responses"));
     });
     // After an upgrade the agent no longer manages the socket. `fail` closes it.
-    request.on("upgrade", () => fail(new ConnectionLostError()));
-    request.on("error", (error) => {
+    request.on("upgrade", () => fail(errorWith(SWITCHED)));
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      // Bytes after a complete response, such as the body of a 204: Node has closed the connection, and `end` follows.
+      if (response?.complete) return;
       const isUnanswered = !response && interimResponses === 0 && performance.now() - sentAt < STALE_WITHIN_MS;
-      const isStale = request.reusedSocket && isUnanswered && errorCodeOf(error) === "connection_reset";
+      const isStale = request.reusedSocket && isUnanswered && STALE.test(error.code ?? "");
       fail(isStale ? new StaleConnectionError() : error);
     });
     request.on("response", (incoming) => {
       response = incoming;
       onHead(incoming);
-      let bytesRead = 0;
       let bytesKept = 0;
       let parts = 0;
       incoming.on("data", (chunk: Uint8Array) => {
@@ -267,22 +257,25 @@ function stopParsing({ parser }: http.ClientRequest & { parser?: { onIncoming: (
   if (parser) parser.onIncoming = () => 2;
 }
 
-/** Returns whether the request has a connection, with its TLS handshake completed. */
-function isConnected({ socket }: http.ClientRequest): boolean {
-  const { connecting = true, secureConnecting = false } = (socket ?? {}) as {
-    connecting?: boolean;
-    secureConnecting?: boolean;
-  };
-  return !connecting && !secureConnecting;
-}
+const errorWith = (code: string): Error => Object.assign(new Error(code), { code });
 
 /**
  * Returns names and values in turn. Node writes headers in this form unchanged, which saves a tenth of the CPU of a
  * delivery, and adds only `Connection`.
  */
 function rawHeaders({ host }: URL, headers: Record<string, string>, body: string): string[] {
-  // Request no compression. This client does not decompress responses, so a zip bomb has no effect.
-  const raw = ["Host", host, "Accept-Encoding", "identity", "Content-Length", String(Buffer.byteLength(body))];
+  // Request no compression. This client does not decompress responses, so a zip bomb has no effect. Firewalls reject requests
+  // without `Accept` (rule 920300 of the OWASP Core Rule Set).
+  const raw = [
+    "Host",
+    host,
+    "Accept",
+    "*/*",
+    "Accept-Encoding",
+    "identity",
+    "Content-Length",
+    String(Buffer.byteLength(body)),
+  ];
   for (const name in headers) raw.push(name, headers[name] ?? "");
   return raw;
 }
@@ -290,67 +283,13 @@ function rawHeaders({ host }: URL, headers: Record<string, string>, body: string
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
-const MAX_TARGET_CHARACTERS = 300;
-
-/** Returns the absolute target of a redirect; undefined when it is absent, too long or not a valid receiver URL. */
-function redirectTarget(location: string | undefined, from: URL, allowed: Cidr[]): string | undefined {
-  if (location === undefined || !URL.canParse(location, from.href)) return undefined;
-  const { href } = new URL(location, from);
-  const isUsable = href.length <= MAX_TARGET_CHARACTERS && validateReceiverUrl(href, allowed) === undefined;
-  return isUsable ? href : undefined;
-}
-
-type Head = Pick<Outcome, "statusCode" | "retryAfter" | "headers" | "detail">;
+type Head = Pick<Outcome, "statusCode" | "retryAfter" | "headers">;
 
 /** Reads the part of the outcome that depends on status and headers only. */
-function readHead({ statusCode = 0, headers }: http.IncomingMessage, url: URL, allowed: Cidr[]): Head {
+function readHead({ statusCode = 0, headers }: http.IncomingMessage): Head {
   const { "retry-after": retryAfter } = headers;
   const known = { statusCode, ...(retryAfter !== undefined && { retryAfter }) };
   if (isSuccess(statusCode)) return known;
-  const detail = headDetail(statusCode, headers, url, allowed);
   const kept = keptHeaders(headers, safeText);
-  return {
-    ...known,
-    ...(Object.keys(kept).length > 0 && { headers: kept }),
-    ...(detail !== undefined && { detail }),
-  };
-}
-
-function headDetail(status: number, headers: http.IncomingHttpHeaders, url: URL, allowed: Cidr[]): string | undefined {
-  if (isRedirect(status)) return redirectTarget(headers.location, url, allowed);
-  return requestedScheme(headers["www-authenticate"]);
-}
-
-/** Decodes UTF-8, without control characters, to at most `maxBytes` of UTF-8. Invalid bytes become U+FFFD. */
-function safeText(bytes: Uint8Array, maxBytes: number): string {
-  // `stream` drops an incomplete character at the end.
-  const text = new TextDecoder().decode(bytes, { stream: true }).replace(/[^\P{C}\t\n]/gu, "");
-  return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes), { stream: true });
-}
-
-const TIMEOUT = /^ETIMEDOUT$/;
-const REFUSED = /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/;
-const RESET = /^(ECONNRESET|EPIPE|ECONNABORTED)$/;
-const TLS =
-  /^(EPROTO|ERR_TLS_\w+|ERR_SSL_\w+|CERT_\w+|\w+_CERT|\w+_CERT_\w+|\w*SELF_SIGNED\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH)$/;
-
-/** Classifies why no complete response arrived. An unknown code is an error of the HTTP parser. */
-function errorCodeOf(error: unknown): FailureCode {
-  const { code = "" } = error as { code?: string };
-  if (error instanceof NameNotResolvedError) return "dns_error";
-  if (code === "ADDRESS_BLOCKED" || code === PORT_BLOCKED) return "address_blocked";
-  if (TIMEOUT.test(code)) return "timeout";
-  if (REFUSED.test(code)) return "connection_refused";
-  if (RESET.test(code)) return "connection_reset";
-  if (TLS.test(code)) return "tls_error";
-  return "invalid_response";
-}
-
-/** Returns the `detail` of a failure, which `failureHint` uses. */
-function detailOf(error: unknown, errorCode: FailureCode): string | undefined {
-  const { code } = error as { code?: string };
-  if (errorCode === "tls_error" || errorCode === "dns_error" || code === PORT_BLOCKED) return code;
-  if (errorCode !== "timeout") return undefined;
-  // A timeout other than the deadline can only occur while connecting.
-  return error instanceof DeadlineExceededError && error.wasConnected ? undefined : NOT_CONNECTED;
+  return { ...known, ...(Object.keys(kept).length > 0 && { headers: kept }) };
 }

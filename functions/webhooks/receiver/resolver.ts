@@ -55,7 +55,7 @@ export function createResolver(servers: readonly string[], isLocal: boolean): Re
   };
 }
 
-/** Max wait for the addresses of the other family once one has arrived (RFC 8305, section 3, Resolution Delay). */
+/** Max wait for the IPv6 addresses once an IPv4 address has arrived (RFC 8305, section 3, Resolution Delay). */
 const RESOLUTION_DELAY_MS = 50;
 
 /**
@@ -117,12 +117,14 @@ function queryServers(hostname: string, { timeoutMs, servers }: ResolverOptions)
         return finish(new NameNotResolvedError(hostname, first ?? answer.code));
       }
       if (both.length === 2) return finish();
-      if ("addresses" in answer) delay = setTimeout(finish, RESOLUTION_DELAY_MS);
+      // IPv6 alone does not end the wait for IPv4: a Lambda function outside of a VPC has none.
+      if (ipv4 && "addresses" in ipv4) delay = setTimeout(finish, RESOLUTION_DELAY_MS);
     };
     const receive = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses: string[]) => {
-      const answer: Answer = error
-        ? { code: error.code ?? "ESERVFAIL" }
-        : { addresses: addresses.map((address) => ({ address, family })) };
+      // c-ares reports success without addresses for a CNAME to a name that has none of this family.
+      const code = error ? (error.code ?? "ESERVFAIL") : "ENODATA";
+      const found = error ? [] : addresses.map((address) => ({ address, family }));
+      const answer: Answer = found.length > 0 ? { addresses: found } : { code };
       answers[family === 4 ? "ipv4" : "ipv6"] = answer;
       settle(answer);
     };

@@ -47,9 +47,3 @@ export function keptHeaders(
 }
 
 const isCredential = (value: string): boolean => value.length > MAX_SEARCHED_CHARACTERS || CREDENTIAL.test(value);
-
-const SCHEMES = ["Basic", "Bearer", "Digest", "Negotiate"] as const;
-
-/** Returns the scheme of the credentials that a 401 asks for; undefined when it names none of these. */
-export const requestedScheme = (wwwAuthenticate = ""): string | undefined =>
-  SCHEMES.find((scheme) => new RegExp(`^${scheme}\\b`, "i").test(wwwAuthenticate));

@@ -32,19 +32,24 @@ export type Circuit =
       probeAt: Date;
       /** When the probe after that may be sent, if one is sent now. */
       nextProbeAt: string;
+      /** The receiver asked for the pause until `probeAt`; absent = it is down. */
+      isAsked?: boolean;
     };
 
 /** Decides whether deliveries to a webhook may be sent now. */
 export function checkCircuit({ failing_since, probe_at }: WebhookHealth, now: Date): Circuit {
   if (failing_since === undefined) return { kind: "closed" };
   const failingSeconds = (now.getTime() - Date.parse(failing_since)) / 1000;
-  if (failingSeconds < OPEN_AFTER_SECONDS) return { kind: "closed" };
+  // So early only `Retry-After` plans a probe: the circuit is open until then.
+  const isAsked = failingSeconds < OPEN_AFTER_SECONDS;
+  if (isAsked && (probe_at === undefined || new Date(probe_at) <= now)) return { kind: "closed" };
   const { share, minSeconds, maxSeconds, growsAfterSeconds } = PROBE_INTERVAL;
   const interval = failingSeconds < growsAfterSeconds ? minSeconds : Math.min(maxSeconds, share * failingSeconds);
   return {
     kind: "open",
     probeAt: probe_at === undefined ? now : new Date(probe_at),
     nextProbeAt: new Date(now.getTime() + interval * 1000).toISOString(),
+    ...(isAsked && { isAsked }),
   };
 }
 

@@ -129,9 +129,13 @@ export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 export const importInput = fields({ webhooks: rowList, dry_run: z.optional(z.boolean("must be true or false")) });
 
-/** The secret of an imported webhook: any text, because its receiver has it already. */
+/** The secret of an imported webhook: any text that a receiver can have in its configuration, because it has it already. */
 const existingSecret = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  // `trim` also finds a byte order mark.
+  z.refine((text) => text.trim() === text, "must not begin or end with a space, a line break or a byte order mark"),
+  z.refine((text) => !/\p{Cc}/u.test(text), "must not contain control characters"),
+  z.refine((text) => !text.startsWith("v1,whsec_"), "must be given without v1, in front: whsec_ and what follows it"),
   z.refine((text) => Buffer.byteLength(text) >= 16 && Buffer.byteLength(text) <= 256, "must have 16 to 256 bytes"),
 );
 

@@ -1,6 +1,7 @@
 import {
   compareFields,
   type EventFilter,
+  filterProblem,
   receives,
   type Subscription,
 } from "../../../functions/webhooks/webhook/event-filter.ts";
@@ -43,7 +44,7 @@ export async function newestEvents(api: Pick<Client, "eachEvent">, projectId: st
 export interface Trial {
   decisions: (DeploymentEvent & { received: boolean; reason: string })[];
   summary: string;
-  /** About fields of the filter that none of the events has: their names may be misspelt. */
+  /** A rule of the service that the filter breaks; and fields that none of the events has: their names may be misspelt. */
   problems: string[];
 }
 
@@ -53,6 +54,7 @@ export function trialOf(webhook: Subscription, events: readonly DeploymentEvent[
     const subject = { event: event.event, data: event.payload.data ?? {} };
     return { ...event, received: receives(webhook, subject), reason: reasonOf(webhook, subject) };
   });
+  const rejected = webhook.filter && filterProblem(webhook.filter);
   const sent = decisions.filter(({ received }) => received).length;
   const unknown = Object.keys(webhook.filter ?? {}).filter(
     (field) => events.length > 0 && !events.some(({ payload }) => Object.hasOwn(payload.data ?? {}, field)),
@@ -61,7 +63,10 @@ export function trialOf(webhook: Subscription, events: readonly DeploymentEvent[
     decisions,
     summary:
       events.length === 0 ? "The project has no events of the last 30 days." : `${sent} of ${events.length} are sent.`,
-    problems: unknown.map((field) => `None of the events has the field "${field}" in its data. Is it misspelt?`),
+    problems: [
+      ...(rejected === undefined ? [] : [`${rejected} The service does not accept this filter.`]),
+      ...unknown.map((field) => `None of the events has the field "${field}" in its data. Is it misspelt?`),
+    ],
   };
 }
 

@@ -1144,12 +1144,12 @@ export interface components {
          *
          *     - `http_status`: the receiver returned a status other than 2xx
          *     - `timeout`: no complete response within 15 seconds
-         *     - `dns_error`: the host name does not resolve
+         *     - `dns_error`: the host name does not resolve, or has no address
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
          *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
-         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault
          * @enum {string}
          */
         error_code:
@@ -1228,12 +1228,12 @@ export interface components {
          *
          *     - `http_status`: the receiver returned a status other than 2xx
          *     - `timeout`: no complete response within 15 seconds
-         *     - `dns_error`: the host name does not resolve
+         *     - `dns_error`: the host name does not resolve, or has no address
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
          *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
-         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault
          * @enum {string}
          */
         error_code:
@@ -1415,12 +1415,12 @@ export interface components {
          *
          *     - `http_status`: the receiver returned a status other than 2xx
          *     - `timeout`: no complete response within 15 seconds
-         *     - `dns_error`: the host name does not resolve
+         *     - `dns_error`: the host name does not resolve, or has no address
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
          *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
-         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault
          * @enum {string|null}
          */
         error_code:
@@ -1506,12 +1506,12 @@ export interface components {
          *
          *     - `http_status`: the receiver returned a status other than 2xx
          *     - `timeout`: no complete response within 15 seconds
-         *     - `dns_error`: the host name does not resolve
+         *     - `dns_error`: the host name does not resolve, or has no address
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
          *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
-         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault
          * @enum {string|null}
          */
         error_code:
@@ -1565,12 +1565,12 @@ export interface components {
        *
        *     - `http_status`: the receiver returned a status other than 2xx
        *     - `timeout`: no complete response within 15 seconds
-       *     - `dns_error`: the host name does not resolve
+       *     - `dns_error`: the host name does not resolve, or has no address
        *     - `connection_refused`: nothing accepts connections at the host and port
        *     - `connection_reset`: the connection was closed before the response was complete
        *     - `tls_error`: the TLS connection failed; the hint names the cause
        *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
-       *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+       *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault
        * @enum {string|null}
        */
       error_code:
@@ -1682,12 +1682,12 @@ export interface components {
          *
          *     - `http_status`: the receiver returned a status other than 2xx
          *     - `timeout`: no complete response within 15 seconds
-         *     - `dns_error`: the host name does not resolve
+         *     - `dns_error`: the host name does not resolve, or has no address
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
          *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
-         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault
          * @enum {string|null}
          */
         error_code:
@@ -3690,7 +3690,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name, password and fragment. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host without a final dot, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
           /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name?: string;
@@ -3876,7 +3876,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name, password and fragment. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host without a final dot, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
           /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. `null` removes it. */
           name?: string | null;

@@ -65,12 +65,12 @@ export const webhookEventMeanings = {
 export const deliveryErrorMeanings = {
   http_status: "the receiver returned a status other than 2xx",
   timeout: "no complete response within 15 seconds",
-  dns_error: "the host name does not resolve",
+  dns_error: "the host name does not resolve, or has no address",
   connection_refused: "nothing accepts connections at the host and port",
   connection_reset: "the connection was closed before the response was complete",
   tls_error: "the TLS connection failed; the hint names the cause",
   address_blocked: "the host resolves to an address that is not public, or the port is that of another service",
-  invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
+  invalid_response: "the response is not valid HTTP/1.1, or its headers are too large; the hint names the fault",
 };
 export const certificationCheckMeanings = {
   valid: "a valid delivery",

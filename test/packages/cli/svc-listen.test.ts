@@ -313,7 +313,7 @@ describe("svc trigger", () => {
     const asText = down.filter((word) => word !== "--json");
     const again = await svcHere(asText, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(again.stderr).toBe(failed.stderr);
-    expect(again.stdout).toMatch(/^forwarded +connection_refused in \d+ ms\n +→ Does the receiver run/m);
+    expect(again.stdout).toMatch(/^forwarded +connection_refused in \d+ ms\n +→ Nothing accepts connections at/m);
     const data = join(folder, "data.json");
     writeFileSync(data, '{"reason":"out of memory","test":false}');
     await svcHere([...args, "--secret", secret, "--data", data], { env: { XDG_CONFIG_HOME: folder } });

@@ -463,7 +463,7 @@ test("explains the newest failed delivery: the cause and the next step", async (
     "deploy.started was attempted 2 times, and there are no more retries. The last attempt failed: the receiver responded with 302 instead of 2xx.",
   );
   expect(result.next_step).toBe(
-    `Redirects are not followed: change the webhook's URL to the final URL of the receiver. Then call redeliver_delivery with delivery_id ${delivery.id} to send it again.`,
+    `The receiver returned 302 to another URL: return 2xx to confirm a delivery, redirects are not followed. Then call redeliver_delivery with delivery_id ${delivery.id} to send it again.`,
   );
   // The receiver chooses the target of a redirect.
   const { untrusted, ...known } = result;

@@ -49,11 +49,22 @@ test("a decision without a filter follows from the events of the webhook", () =>
   expect(other.decisions).toMatchObject([{ received: false, reason: "deploy.started is not one of its events" }]);
 });
 
+test.each([
+  [{ constructor: ["x"] }, /^The filter must have fields with names .* other than __proto__ and constructor\./],
+  [{ branch: ["m*in"] }, /^The filter's branch=m\*in must have \* only at its end\./],
+  [{ branch: ["a\u200bb"] }, /^The filter's branch=.* must not have invisible characters\./],
+  [Object.fromEntries("abcdef".split("").map((name) => [name, ["x"]])), /^The filter must have 1 to 5 fields/],
+])("a filter that the service rejects is reported: %j", (rejected, expected) => {
+  const [first] = trialOf({ events: ["deploy.failed"], filter: rejected }, []).problems;
+  expect(first).toMatch(expected);
+  expect(first).toMatch(/ The service does not accept this filter\.$/);
+});
+
 test("the fields that no event has are unknown, unless there are no events", () => {
-  const webhook = { events: ["deploy.failed"], filter: { ...filter, constructor: ["acme"] } };
+  const webhook = { events: ["deploy.failed"], filter: { ...filter, toString: ["acme"] } };
   expect(trialOf(webhook, [eventOf(undefined), eventOf({ branch: null })]).problems).toEqual([
     'None of the events has the field "environment" in its data. Is it misspelt?',
-    'None of the events has the field "constructor" in its data. Is it misspelt?',
+    'None of the events has the field "toString" in its data. Is it misspelt?',
   ]);
   expect(trialOf(webhook, [])).toMatchObject({
     summary: "The project has no events of the last 30 days.",

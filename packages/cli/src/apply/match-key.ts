@@ -1,2 +1,6 @@
-/** Two URLs with the same key are requested in the same way: host in lower case, without a default port and dot segments. */
-export const matchKey = (url: string): string => new URL(url).href;
+/** Two URLs with the same key are requested in the same way: host in lower case, without a root dot, a default port and dot segments. */
+export function matchKey(text: string): string {
+  const url = new URL(text);
+  url.hostname = url.hostname.replace(/\.$/, "");
+  return url.href;
+}

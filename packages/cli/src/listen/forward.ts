@@ -1,6 +1,16 @@
 import http from "node:http";
 import https from "node:https";
-import type { Attempt, DeliveryErrorCode } from "../../../client/src/client.ts";
+import {
+  answerDetail,
+  type Cause,
+  causeOf,
+  excerptOf,
+  type Phase,
+  phaseOf,
+  SWITCHED,
+} from "../../../../functions/webhooks/receiver/failure-cause.ts";
+import { failureHint } from "../../../../functions/webhooks/receiver/failure-hints.ts";
+import type { Attempt } from "../../../client/src/client.ts";
 import { isOnThisMachine } from "../commands/session.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { printable, styled } from "../terminal/terminal.ts";
@@ -9,8 +19,8 @@ import { deliveryHeaders, type LocalDelivery } from "./signed-delivery.ts";
 
 /* Sends a delivery to a receiver that this machine reaches, as the service would: one POST, 15 seconds, no redirects. */
 
-/** The result of a request, with the names and codes of the API. */
-export type ForwardResult = Pick<Attempt, "status_code" | "error_code" | "duration_ms" | "response_excerpt">;
+/** The result of a request, with the names, codes and hints of the API. */
+export type ForwardResult = Pick<Attempt, "status_code" | "error_code" | "duration_ms" | "response_excerpt" | "hint">;
 
 export interface Destination {
   url: URL;
@@ -39,44 +49,57 @@ export async function forwardDelivery(
   const durationMs = () => Math.round(performance.now() - startedAt);
   const deadline = AbortSignal.timeout(timeoutMs);
   const signal = stop ? AbortSignal.any([stop, deadline]) : deadline;
-  let statusCode: number | null = null;
+  let status: number | undefined;
+  let phase = (): Phase => "connecting";
+  let failure: Error | undefined;
+  const resultOf = (cause: Partial<Cause>, excerpt = ""): ForwardResult => ({
+    status_code: status ?? null,
+    error_code: cause.errorCode ?? null,
+    duration_ms: durationMs(),
+    response_excerpt: excerpt === "" ? null : excerpt,
+    hint: failureHint({ error_code: cause.errorCode, status_code: status, detail: cause.detail }) ?? null,
+  });
   try {
-    const response = await post(url, headers, delivery.body, signal);
-    statusCode = response.statusCode ?? null;
-    const excerpt = (await readStart(response)).subarray(0, MAX_EXCERPT_BYTES).toString("utf8");
-    const isSuccess = statusCode !== null && statusCode >= 200 && statusCode < 300;
-    return {
-      status_code: statusCode,
-      error_code: isSuccess ? null : "http_status",
-      duration_ms: durationMs(),
-      response_excerpt: excerpt === "" ? null : excerpt,
-    };
+    const request = open(url, headers, delivery.body, signal);
+    phase = phaseOf(request);
+    // The error of a response that was cut off does not say why.
+    request.on("error", (error) => {
+      failure ??= error;
+    });
+    const response = await responseTo(request);
+    status = response.statusCode ?? 0;
+    const body = await readStart(response);
+    // A body without a length ends with its connection, also with one that was ended here.
+    signal.throwIfAborted();
+    const excerpt = excerptOf(body.subarray(0, MAX_EXCERPT_BYTES), body.length, response.headers, MAX_EXCERPT_BYTES);
+    const detail = answerDetail(status, response.headers, excerpt, url);
+    return resultOf(status >= 200 && status < 300 ? {} : { errorCode: "http_status", detail }, excerpt);
   } catch (error) {
     stop?.throwIfAborted();
-    const error_code = deadline.aborted ? "timeout" : errorCodeOf(error);
-    return { status_code: statusCode, error_code, duration_ms: durationMs(), response_excerpt: null };
+    return resultOf(causeOf(deadline.aborted ? { code: "ETIMEDOUT" } : (failure ?? (error as Error)), phase()));
   }
 }
 
-async function post(
-  url: URL,
-  headers: Record<string, string>,
-  body: Buffer,
-  signal: AbortSignal,
-): Promise<http.IncomingMessage> {
+function open(url: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal): http.ClientRequest {
   const { request, Agent } = url.protocol === "https:" ? https : http;
   // An agent for one request: a connection that is kept may be closed when the receiver is restarted.
   const agent = new Agent({ keepAlive: true });
-  const raw = ["Host", url.host, "Accept-Encoding", "identity", "Content-Length", String(body.length)];
+  const raw = ["Host", url.host, "Accept", "*/*", "Accept-Encoding", "identity", "Content-Length", String(body.length)];
   for (const [name, value] of Object.entries(headers)) raw.push(name, value);
-  return new Promise((resolve, reject) => {
-    request(url, { method: "POST", agent, headers: raw, signal })
-      .on("response", resolve)
-      .on("error", reject)
-      .on("close", () => agent.destroy())
-      .end(body);
-  });
+  const sent = request(url, { method: "POST", agent, headers: raw, signal });
+  return sent.on("close", () => agent.destroy()).end(body);
 }
+
+const responseTo = (request: http.ClientRequest): Promise<http.IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    request
+      .on("response", resolve)
+      .on("upgrade", (_, socket) => {
+        socket.destroy();
+        reject(Object.assign(new Error(SWITCHED), { code: SWITCHED }));
+      })
+      .on("error", reject);
+  });
 
 async function readStart(response: http.IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -89,19 +112,6 @@ async function readStart(response: http.IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-const codeByError: [RegExp, DeliveryErrorCode][] = [
-  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, "connection_refused"],
-  [/^(ENOTFOUND|EAI_\w+)$/, "dns_error"],
-  [/^ETIMEDOUT$/, "timeout"],
-  [/^HPE_/, "invalid_response"],
-  [/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO)/, "tls_error"],
-];
-
-function errorCodeOf(error: unknown): DeliveryErrorCode {
-  const { code = "" } = error as NodeJS.ErrnoException;
-  return codeByError.find(([pattern]) => pattern.test(code))?.[1] ?? "connection_reset";
-}
-
 const MAX_SHOWN_EXCERPT = 200;
 
 /** Formats the result for a person: `200 in 12 ms`, and the start of the response. */
@@ -111,15 +121,15 @@ export function forwardLines(result: ForwardResult): string[] {
   const style = error_code === null ? "green" : "red";
   return [
     `forwarded            ${styled(style, outcome)} in ${duration_ms} ms`,
-    ...hintsOf(result).map((hint) => `                     ${styled("dim", `→ ${hint}`)}`),
+    ...hintsOf(result).map((hint) => `                     ${styled("dim", `→ ${printable(hint)}`)}`),
     ...(excerpt === null ? [] : [`response             ${shorten(printable(excerpt), MAX_SHOWN_EXCERPT)}`]),
   ];
 }
 
-function hintsOf({ status_code, error_code }: ForwardResult): string[] {
-  if (status_code === 401 || status_code === 403) return ["Does the receiver have the signing secret of this command?"];
-  return error_code === "connection_refused" ? ["Does the receiver run, and on this port?"] : [];
-}
+const hintsOf = ({ status_code, hint }: ForwardResult): string[] => [
+  ...(hint === null ? [] : [hint]),
+  ...(status_code === 401 || status_code === 403 ? ["Does the receiver have the signing secret of this command?"] : []),
+];
 
 /**
  * Reads the URL of --forward.
@@ -129,6 +139,7 @@ export function readForwardUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw usageError("--forward must be an absolute http(s) URL.");
   if (url.username || url.password) throw usageError("--forward must have no user name and no password.");
+  url.hostname = url.hostname.replace(/\.$/, "");
   if (url.protocol === "https:" || isOnThisMachine(url)) return url;
   throw usageError("--forward must start with https://, except for a receiver on this machine.");
 }

@@ -110,9 +110,16 @@ function causeOf({ error_code, status_code }: Attempt): string {
 
 /** The hint of the last error of a webhook, without text of the receiver, like `fixFor`. */
 export function fixForError({ error_code, hint }: NonNullable<WebhookHealth["last_error"]>): string {
-  const isOfStatus = /^The receiver returned \d{3}: /.test(hint);
+  const isOfStatus = /^The receiver returned \d{3}[:,] /.test(hint);
   // All other hints for a status are for redirects, and contain the target.
-  return error_code === "http_status" && !isOfStatus ? redirectFix : hint;
+  return error_code === "http_status" && !isOfStatus ? withoutTarget(hint) : hint;
+}
+
+function withoutTarget(hint: string): string {
+  const [, page, exempt] = /^(.* a sign-in page) at \S+(: exempt .*)$/.exec(hint) ?? [];
+  if (page !== undefined) return `${page}${exempt}`;
+  const [, status, fix] = /^(The receiver returned \d{3}) to \S+(: return 2xx .*)$/.exec(hint) ?? [];
+  return status === undefined ? redirectFix : `${status} to another URL${fix}`;
 }
 
 const redirectFix = "Redirects are not followed: change the webhook's URL to the final URL of the receiver.";
@@ -120,6 +127,6 @@ const redirectFix = "Redirects are not followed: change the webhook's URL to the
 /** The hint of a failed attempt, without text of the receiver: the hint of a redirect contains the redirect's target. */
 export function fixFor({ hint, status_code }: Pick<Attempt, "hint" | "status_code">): string {
   const isRedirect = status_code !== null && status_code >= 300 && status_code < 400;
-  if (isRedirect) return redirectFix;
+  if (isRedirect) return withoutTarget(hint ?? "");
   return hint ?? "The last attempt succeeded.";
 }

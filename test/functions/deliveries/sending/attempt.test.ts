@@ -61,6 +61,7 @@ test("sends exactly the headers of the contract, in this spelling", async () => 
   expect(headers).toEqual({
     Host: new URL(receiver.url).host,
     Connection: "keep-alive",
+    Accept: "*/*",
     "Accept-Encoding": "identity",
     "Content-Length": String(Buffer.byteLength(delivery.body)),
     "Content-Type": "application/json",

@@ -9,7 +9,7 @@ import { readHealth } from "../../../../functions/webhooks/webhook/health-store.
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { catchUp } from "../../../../functions/webhooks/webhook/worker-call.ts";
-import { attempt, givenLine, requestAgain, visitLine } from "../../../support/attempts.ts";
+import { attempt, carry, givenLine, requestAgain, visitLine } from "../../../support/attempts.ts";
 import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
@@ -220,6 +220,48 @@ test("a receiver that asks for a pause with Retry-After gets no probe before its
   expect(await attemptsOf(row)).toBe(1);
   await pass(20);
   expect(await attemptsOf(row)).toBe(2);
+});
+
+test.each([
+  [429, "20", 20],
+  [503, "20", 20],
+  [503, "900", 300],
+])(
+  "after a %d with Retry-After: %s, new events wait for %d s, and a redelivery does not",
+  async (status, value, seconds) => {
+    receiver.respondWith((_, response) => response.writeHead(status, { "Retry-After": value }).end());
+    await attempt(newDelivery(webhook));
+    receiver.respondWith(200);
+    await pass(1);
+    const [carried, asked] = [newDelivery(webhook), await givenDelivery(webhook, { status: "failed" })];
+    await carry(carried);
+    await requestAgain(asked);
+    await visitLine(webhook);
+    // The success of the redelivery ends the pause: the receiver accepts requests.
+    expect(requestedIds().slice(1)).toContain(asked.id);
+    await pass(1);
+    expect(await statusesNow([carried, asked])).toEqual(["succeeded", "succeeded"]);
+
+    receiver.respondWith((_, response) => response.writeHead(status, { "Retry-After": value }).end());
+    await attempt(newDelivery(webhook));
+    receiver.respondWith(200);
+    const later = newDelivery(webhook);
+    await carry(later);
+    const before = receiver.received.length;
+    await pass(seconds - 1);
+    expect(receiver.received.length).toBe(before);
+    await pass(2);
+    expect(await statusesNow([later])).toEqual(["succeeded"]);
+  },
+);
+
+test("a 500 with Retry-After is about one delivery: new events are sent", async () => {
+  receiver.respondWith((_, response) => response.writeHead(500, { "Retry-After": "20" }).end());
+  await attempt(newDelivery(webhook));
+  receiver.respondWith(200);
+  const next = newDelivery(webhook);
+  await carry(next);
+  expect(await statusesNow([next])).toEqual(["succeeded"]);
 });
 
 test("next_probe_at of the health is when something is sent", async () => {

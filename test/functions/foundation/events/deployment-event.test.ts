@@ -53,6 +53,16 @@ test.each<[string, string | object, string]>([
   ["text that is not JSON", "deploy.started", "the message is not JSON"],
   ["an empty message", "", "the message is not JSON"],
   ["JSON after two byte order marks", `\ufeff\ufeff${JSON.stringify(started)}`, "the message is not JSON"],
+  [
+    "an envelope of SNS",
+    { Type: "Notification", TopicArn: "arn:aws:sns:x", Message: JSON.stringify(started) },
+    "the message is an envelope of SNS: enable raw message delivery for the subscription",
+  ],
+  [
+    "an envelope of EventBridge",
+    { version: "0", source: "pipeline", "detail-type": "deploy", detail: started },
+    "the message is an envelope of EventBridge: set the input path of the target to $.detail",
+  ],
   ["truncated JSON", JSON.stringify(started).slice(0, -1), "the message is not JSON"],
   ["null", "null", "the message must be a JSON object"],
   ["an array", [started], "the message must be a JSON object"],
@@ -114,6 +124,22 @@ test.each<[string, string | object, string]>([
 ])("rejects %s with a reason", (_, message, reason) => {
   const text = typeof message === "string" ? message : JSON.stringify(message);
   expect(parseDeploymentEvent(text)).toEqual({ ok: false, reason });
+});
+
+const IMPLAUSIBLE = { ok: false, reason: "timestamp must be between the year 2000 and a day after the event is sent" };
+test.each<[string, string, object]>([
+  ["the zero of Go", "0001-01-01T00:00:00Z", IMPLAUSIBLE],
+  ["the zero of Unix", "1970-01-01T00:00:00Z", IMPLAUSIBLE],
+  ["milliseconds before 2000", "1999-12-31T23:59:59.999Z", IMPLAUSIBLE],
+  ["the year 2000", "2000-01-01T00:00:00Z", { ok: true }],
+  ["a clock that is a day ahead", "2026-01-03T03:04:05Z", { ok: true }],
+  ["more than a day ahead", "2026-01-03T03:04:05.001Z", IMPLAUSIBLE],
+  ["the end of time", "9999-12-31T23:59:59Z", IMPLAUSIBLE],
+])("a timestamp is checked against the time at which the event was sent: %s", (_, timestamp, expected) => {
+  const message = JSON.stringify({ ...started, timestamp });
+  expect(parseDeploymentEvent(message, new Date(started.timestamp))).toMatchObject(expected);
+  // An event that was accepted before the rule can be replayed.
+  expect(parseDeploymentEvent(message)).toMatchObject({ ok: true });
 });
 
 test.each([
@@ -190,7 +216,7 @@ test.each<[string, string, string, unknown]>([
 
 test("a stored body is read as it is, also one that was stored before the limits", () => {
   const body = withData('{"half":"\\ud83d","a":1e400}');
-  expect(parseDeploymentEvent(body, unchanged)).toMatchObject({ ok: true, event: { body } });
+  expect(parseDeploymentEvent(body, undefined, unchanged)).toMatchObject({ ok: true, event: { body } });
 });
 
 test.each(Object.values(validMessages))("renames the mark of a test delivery in $event", (message) => {

@@ -161,7 +161,7 @@ describe("an attempt", () => {
     expect(metricsIn(lines)).toEqual({});
     lines.length = 0;
     // Later it does not count as a first attempt, because the receiver caused the delay.
-    await changeWebhook(down.webhook, { failing_since: new Date().toISOString() });
+    await changeWebhook(down.webhook, { failing_since: new Date().toISOString(), probe_at: failing_since });
     await makeDue(down.webhook);
     await sendSlow(sqsEvent(workCall(down.webhook)));
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });

@@ -132,16 +132,18 @@ describe("an endless body", () => {
   });
 });
 
+const invalid = (detail: string) => ({ errorCode: "invalid_response" as const, detail });
+
 test.each<[string, Misbehavior, Partial<Outcome>]>([
-  ["is not HTTP", respondsAndCloses("SSH-2.0-OpenSSH_9.6\r\n"), { errorCode: "invalid_response" }],
-  ["has no status", respondsAndCloses("HTTP/1.1 OK\r\n\r\n"), { errorCode: "invalid_response" }],
+  ["is not HTTP", respondsAndCloses("SSH-2.0-OpenSSH_9.6\r\n"), invalid("Expected HTTP/, RTSP/ or ICE/")],
+  ["has no status", respondsAndCloses("HTTP/1.1 OK\r\n\r\n"), invalid("Invalid status code")],
   [
     "has two lengths",
     respondsAndCloses(`${status}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`),
-    { errorCode: "invalid_response" },
+    invalid("Duplicate Content-Length"),
   ],
-  ["has an endless header", floods(`${status}x: `, "y".repeat(4_096)), { errorCode: "invalid_response" }],
-  ["has endless headers", floods(status, `x: ${"y".repeat(1_000)}\r\n`), { errorCode: "invalid_response" }],
+  ["has an endless header", floods(`${status}x: `, "y".repeat(4_096)), invalid("Header overflow")],
+  ["has endless headers", floods(status, `x: ${"y".repeat(1_000)}\r\n`), invalid("Header overflow")],
   ...[100, 102, 103].map((code): [string, Misbehavior, Partial<Outcome>] => [
     `has 101 responses ${code} before its 200`,
     respondsAndCloses(`${`HTTP/1.1 ${code} C\r\n\r\n`.repeat(101)}${status}\r\nok`),
@@ -157,17 +159,21 @@ test.each<[string, Misbehavior, Partial<Outcome>]>([
     respondsAndCloses(`${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)}${shortBody}`),
     { statusCode: 200, errorCode: "connection_reset" },
   ],
-  ["has an invalid chunk size", stopsAfter(`${chunked}zz\r\n`), { statusCode: 200, errorCode: "invalid_response" }],
+  [
+    "has an invalid chunk size",
+    stopsAfter(`${chunked}zz\r\n`),
+    { statusCode: 200, ...invalid("Invalid character in chunk size") },
+  ],
   // The receiver keeps the connection open: the client must close it.
   [
     "switches to another protocol",
     stopsAfter("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-    { errorCode: "connection_reset" },
+    invalid("SWITCHED_PROTOCOL"),
   ],
   [
     "switches to another protocol and continues in it",
     drips("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "x"),
-    { errorCode: "connection_reset" },
+    invalid("SWITCHED_PROTOCOL"),
   ],
   ["is a reset", resetsAfter(""), { errorCode: "connection_reset" }],
   ["is empty", respondsAndCloses(""), { errorCode: "connection_reset" }],

@@ -15,7 +15,7 @@ const checkAfter = (failingSeconds: number, probeInSeconds?: number) =>
   );
 
 const closed: Circuit = { kind: "closed" };
-const open = (probeInSeconds: number, nextInSeconds: number): Circuit => ({
+const open = (probeInSeconds: number, nextInSeconds: number): Extract<Circuit, { kind: "open" }> => ({
   kind: "open",
   probeAt: after(probeInSeconds),
   nextProbeAt: iso(nextInSeconds),
@@ -37,6 +37,13 @@ test.each<[string, number, number | undefined, Circuit]>([
   ["for 0 seconds: closed", 0, undefined, closed],
   ["for a millisecond less than 30 seconds: closed", 29.999, undefined, closed],
   ["for a negative time, because another machine's clock is ahead: closed", -5, undefined, closed],
+  [
+    "for 10 seconds, and asked for a pause of another minute: open until then",
+    10,
+    60,
+    { ...open(60, 30), isAsked: true },
+  ],
+  ["for 10 seconds, after the pause that it asked for: closed", 10, 0, closed],
   ["for 30 seconds, never probed: a probe may be sent now", 30, undefined, open(0, 30)],
   ["for 30 seconds, with the probe due now: a probe may be sent now", 30, 0, open(0, 30)],
   ["for 30 seconds, with the probe due a millisecond ago: since then", 30, -0.001, open(-0.001, 30)],
@@ -50,12 +57,12 @@ test.each<[string, number, number | undefined, Circuit]>([
   expect(checkAfter(failingSeconds, probeInSeconds)).toEqual(expected);
 });
 
-test("for any times, the circuit is open after 30 seconds, and probes are 30 to 300 seconds apart", () => {
+test("for any times, the circuit is open after 30 seconds and until a pause is over, and probes are 30 to 300 seconds apart", () => {
   const seconds = fc.integer({ min: -1_000_000, max: 1_000_000_000 }).map((millis) => millis / 1000);
   fc.assert(
     fc.property(seconds, fc.option(seconds, { nil: undefined }), (failingSeconds, probeInSeconds) => {
       const circuit = checkAfter(failingSeconds, probeInSeconds);
-      expect(circuit.kind === "closed").toBe(failingSeconds < 30);
+      expect(circuit.kind === "closed").toBe(failingSeconds < 30 && (probeInSeconds ?? 0) <= 0);
       if (circuit.kind === "closed") return;
       const pause = (Date.parse(circuit.nextProbeAt) - now.getTime()) / 1000;
       expect(pause).toBeGreaterThanOrEqual(30);

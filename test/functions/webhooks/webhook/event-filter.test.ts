@@ -1,6 +1,13 @@
 import fc from "fast-check";
+import * as z from "zod/mini";
 import { parseJsonExactly } from "../../../../functions/foundation/events/deployment-event.ts";
-import { compareFields, type EventFilter, receives } from "../../../../functions/webhooks/webhook/event-filter.ts";
+import {
+  compareFields,
+  type EventFilter,
+  filterProblem,
+  receives,
+} from "../../../../functions/webhooks/webhook/event-filter.ts";
+import { filterInput } from "../../../../functions/webhooks/webhook/filter-input.ts";
 import { portableJson } from "../../../../packages/client/src/exact-json.ts";
 
 const events = ["deploy.failed"];
@@ -45,6 +52,23 @@ test.each<[boolean, string, EventFilter, string]>([
   // As the command line parses events on Node 20.
   expect(receives({ events, filter }, { event: "deploy.failed", data: Object(portableJson.parse(data)) })).toBe(
     expected,
+  );
+});
+
+test("filterProblem names a rule exactly for the filters that the API rejects", () => {
+  const word = fc.oneof(
+    fc.constantFrom("", "a*", "*a", "**", "constructor", "__proto__", "é".repeat(101)),
+    fc.string(),
+  );
+  const values = fc.array(fc.oneof(word, fc.constant("x".repeat(256))), { minLength: 1, maxLength: 22 });
+  const fields = fc.array(fc.tuple(word, values), { maxLength: 6 });
+  const large = [["a", Array.from({ length: 20 }, (_, index) => `${index}${"x".repeat(250)}`)]] as [string, string[]][];
+  fc.assert(
+    fc.property(fields, (pairs) => {
+      const filter = Object.fromEntries(pairs);
+      expect(filterProblem(filter) === undefined).toBe(z.safeParse(filterInput, filter).success);
+    }),
+    { examples: [[large], [[["branch", ["main"]]]], [[["a", Array(21).fill("x")]]]] },
   );
 });
 

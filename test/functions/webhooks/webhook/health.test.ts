@@ -19,9 +19,15 @@ test.each<[string, Webhook, boolean, Partial<Health>]>([
   ["that began to fail is failing", { failing_since: at(-9) }, false, { state: "failing", since: at(-9) }],
   [
     "that fails for 29 s is failing, although deliveries of an earlier outage wait",
-    { failing_since: at(-29), probe_at: at(9) },
+    { failing_since: at(-29), probe_at: at(-1) },
     true,
     { state: "failing", since: at(-29) },
+  ],
+  [
+    "that asked for a pause 29 s after it began to fail is probing, at the end of the pause",
+    { failing_since: at(-29), probe_at: at(9) },
+    true,
+    { state: "probing", since: at(-29), next_probe_at: at(9) },
   ],
   [
     "whose circuit is open is failing while no delivery waits for a probe",

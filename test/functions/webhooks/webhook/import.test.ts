@@ -28,6 +28,7 @@ const importAll = async (webhooks: unknown, more: object = {}): Promise<ImportRe
     { functionName: "webhooks-import", timeoutSeconds: 55 },
   )) as ImportResult;
 const secret = "0123456789abcdef";
+const AROUND = "must not begin or end with a space, a line break or a byte order mark";
 const url = "https://example.com/hook";
 const row = (changes: object = {}) => ({ project_id, url, events: ["deploy.started"], secret, ...changes });
 const result = (imported: number, unchanged = 0, ...refused: [index: number, reason: string][]) => ({
@@ -167,6 +168,13 @@ test.each([true, false])("refuses rows with the reason, and imports the others, 
     [{ secret: "x".repeat(15) }, "secret must have 16 to 256 bytes"],
     [{ secret: "é".repeat(129) }, "secret must have 16 to 256 bytes"],
     [{ secret: undefined }, "secret is required"],
+    [{ secret: `${secret}\n` }, `secret ${AROUND}`],
+    [{ secret: ` ${secret}` }, `secret ${AROUND}`],
+    [{ secret: `\ufeff${secret}` }, `secret ${AROUND}`],
+    [{ secret: " ".repeat(20) }, `secret ${AROUND}`],
+    [{ secret: `${secret}\t${secret}` }, "secret must not contain control characters"],
+    [{ secret: `${secret}\u0000x` }, "secret must not contain control characters"],
+    [{ secret: `v1,whsec_${secret}` }, "secret must be given without v1, in front: whsec_ and what follows it"],
     [{ secret: "\ud800 is not valid Unicode" }, "secret must be valid Unicode"],
     [{ enabled: "yes" }, "enabled must be true or false"],
     [{ mode: "dry" }, "mode must be live or shadow"],

@@ -63,6 +63,7 @@ test("a webhook that the file does not have is kept, and deleted with prune", ()
 test.each([
   ["https://a.example.com", a],
   ["HTTPS://A.example.com:443/x/../", a],
+  ["https://a.example.com./", a],
   [a, "https://a.example.com"],
 ])("%s matches the webhook with the URL %s", (file, existing) => {
   expect(actions([declared(file)], [webhook("w-1", existing)])).toEqual([`unchanged ${existing}`]);

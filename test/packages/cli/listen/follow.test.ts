@@ -140,7 +140,7 @@ test("shows each event with the response to it, and stops after --count with exi
   expect(await outcome).toBe("counted");
   expect(process.exitCode).toBe(1);
   expect(printed).toMatch(
-    /deploy\.failed\ndelivery {13}[0-9a-f-]{36}\nforwarded {12}202 in \d+ ms\nresponse {13}noted \\u001b\[2J\n\{\n {2}"event"/,
+    /deploy\.failed\ndelivery {13}[0-9a-f-]{36}\nforwarded {12}202 in \d+ ms\nresponse {13}noted \[2J\n\{\n {2}"event"/,
   );
   expect(printed).toMatch(/forwarded {12}500 in/);
   expect(receiver.received.map(deploymentOf)).toEqual([first, second]);
@@ -275,6 +275,9 @@ describe("forwardDelivery", () => {
     "may use %s",
     (url) => expect(readForwardUrl(url).href).toBe(url),
   );
+  test("leaves out the root dot of the host, as the service does", () => {
+    expect(readForwardUrl("https://example.com./hook").href).toBe("https://example.com/hook");
+  });
   test.each([
     "there",
     "ftp://127.0.0.1/",
