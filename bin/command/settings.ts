@@ -20,7 +20,7 @@ import { settings as functionSettings } from "../../functions/foundation/platfor
 import { SettingError } from "../../functions/foundation/platform/errors.ts";
 import { importedKeyKinds } from "../../functions/identity/api-keys/imported-keys.ts";
 import { hs256Key } from "../../functions/identity/authentication/hs256.ts";
-import { publicKeyIssuer, requiredClaims } from "../../functions/identity/authentication/verify-jwt.ts";
+import { publicKeyIssuer, requiredClaims } from "../../functions/identity/authentication/user-jwt.ts";
 import { workflowIssuers } from "../../functions/identity/trusted-workflows/workflow-issuers.ts";
 import { legacySignatureHeader } from "../../functions/webhooks/receiver/legacy-signature-header.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/webhooks/receiver/receiver-address.ts";

@@ -115,7 +115,7 @@ export const settings = {
   jwtRequiresIssuedAt: () => flag("JWT_REQUIRES_ISSUED_AT"),
   /** Whether the stage keeps its data. */
   keepsData: () => flag("KEEPS_DATA"),
-  /** The claims that a sign-in token must have, as JSON (identity/authentication/verify-jwt.ts); undefined = none. */
+  /** The claims that a sign-in token must have, as JSON (identity/authentication/user-jwt.ts); undefined = none. */
   jwtRequiredClaims: () => optional("JWT_REQUIRED_CLAIMS"),
   /**
    * The issuer whose public keys verify tokens; undefined = not configured. `sharesUsers`: whether its subjects are the

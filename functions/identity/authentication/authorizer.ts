@@ -7,8 +7,7 @@ import { log } from "../../foundation/platform/log.ts";
 import { canonicalUuid } from "../../foundation/platform/uuid.ts";
 import { useOf } from "../api-keys/api-key.ts";
 import { headerValues, readCredential } from "./credential.ts";
-import { identify } from "./identify.ts";
-import { KeyNotLookedUpError } from "./jwt-claims.ts";
+import { KeyNotLookedUpError } from "./jwt.ts";
 
 /**
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
@@ -49,7 +48,8 @@ async function identifyCaller(event: APIGatewayRequestAuthorizerEvent, now: Date
   if (credential === undefined) {
     throw new ApiError("unauthorized", "Send a JWT or an API key in one header 'Authorization: Bearer <token>'.");
   }
-  return identify(credential, canonicalUuid(event.pathParameters?.project_id), () => lastUse(event, now), now);
+  const projectId = canonicalUuid(event.pathParameters?.project_id);
+  return credential.identify({ projectId, lastUse: () => lastUse(event, now), now });
 }
 
 function lastUse({ requestContext, multiValueHeaders }: APIGatewayRequestAuthorizerEvent, now: Date) {

@@ -18,8 +18,7 @@ import { settings } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { parseJson } from "../../foundation/platform/parse-json.ts";
-import { readHeader } from "./compact-jwt.ts";
-import { KeyNotLookedUpError, notValidYet, tokenExpired } from "./jwt-claims.ts";
+import { type Jwt, KeyNotLookedUpError, notValidYet, tokenExpired } from "./jwt.ts";
 
 /*
  * Tokens of issuers that publish their keys. The keys are cached here, and not by the library, which would trust a key until the
@@ -155,9 +154,9 @@ const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)
  * invented the kid
  * @throws FetchError or another of `issuerErrors` when there are no keys of the issuer yet; the token may be valid
  */
-export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Promise<unknown> {
+export async function verifyWithJwks(jwks: Jwks, { token, header }: Jwt, now: Date): Promise<unknown> {
   const state = stateOf(jwks.uri);
-  const { kid } = readHeader(token);
+  const { kid } = header;
   const expected = { ...jwks, graceSeconds: settings.jwtClockSkewSeconds() };
   try {
     await refreshKeys(state, jwks.uri, now);

@@ -17,7 +17,10 @@ import fc from "fast-check";
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { handler as authorizer } from "../../../../functions/identity/authentication/authorizer.ts";
-import { verifyJwt } from "../../../../functions/identity/authentication/verify-jwt.ts";
+import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
+import { verifyJwt as verifyParsed } from "../../../../functions/identity/authentication/user-jwt.ts";
+
+const verifyJwt = (token: string, now: Date) => verifyParsed(parseJwt(token), now);
 
 const fixture = (name: string) => readFileSync(new URL(`../../../fixtures/${name}`, import.meta.url));
 const cert = fixture("tls-cert.pem");

@@ -6,26 +6,41 @@ import {
 import { settings } from "../../foundation/platform/env.ts";
 import { SettingError } from "../../foundation/platform/errors.ts";
 import { jsonListSetting } from "../../foundation/schema/json-setting.ts";
-import { readHeader } from "./compact-jwt.ts";
-import { jwtLibrary, verifyHs256 } from "./hs256.ts";
+import type { Accepted } from "./credential-kind.ts";
+import { verifyWithSharedSecret } from "./hs256.ts";
 import type { Jwks } from "./jwks.ts";
-import { type ClaimRules, invalidToken, subjectFromClaims, userIdOfIssuer, userIdOfProvider } from "./jwt-claims.ts";
-import { jwtKeys, refreshJwtKeys } from "./jwt-secret.ts";
+import {
+  type ClaimRules,
+  invalidToken,
+  type Jwt,
+  requireSignInHeader,
+  subjectFromClaims,
+  userIdOfIssuer,
+  userIdOfProvider,
+} from "./jwt.ts";
+
+/** The JWT of a user who has signed in: every token that is not of another kind, `svcp_…` included. */
+export const userJwt = (_token: string, jwt: Jwt | undefined): Accepted => ({
+  authType: "jwt",
+  identify: async ({ now }) => ({ userId: await verifyJwt(jwt, now), authType: "jwt" }),
+});
 
 /**
  * Verifies a JWT (RFC 7519) and returns the user id.
  *
  * The configuration defines the keys, and each kind of key accepts only its own algorithms. A token selects one of
  * them. It cannot provide a key or another algorithm (RFC 8725, section 3.1).
+ * @param given undefined = the token does not have the form of a JWT
  * @throws ApiError `invalid_token` or `token_expired`
  * @throws SettingError when no key is configured, or a setting is not valid; or the error of a failed fetch when the keys are unavailable
  */
-export async function verifyJwt(token: string, now: Date): Promise<string> {
-  const { alg } = readHeader(token);
+export async function verifyJwt(given: Jwt | undefined, now: Date): Promise<string> {
+  const jwt = requireSignInHeader(given);
+  const { alg } = jwt.header;
   const jwks = publicKeyIssuer();
   let payload: unknown;
-  if (alg === "HS256") payload = await verifyWithSharedSecret(token, now);
-  else if (jwks !== undefined && JWKS_ALGORITHMS.includes(alg)) payload = await verifyWithPublicKeys(jwks, token, now);
+  if (alg === "HS256") payload = await verifyWithSharedSecret(jwt, now);
+  else if (jwks !== undefined && JWKS_ALGORITHMS.includes(alg)) payload = await verifyWithPublicKeys(jwks, jwt, now);
   if (payload === undefined) throw invalidToken("The JWT is not signed by the identity provider.");
   const subject = subjectFromClaims(payload, now, claimRules());
   if (jwks === undefined || jwks.sharesUsers) return subject;
@@ -66,27 +81,8 @@ export const claimRules = (): ClaimRules => ({
 /** Signature algorithms that are accepted from an issuer with public keys. */
 const JWKS_ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 
-const isJwksConfigured = (): boolean => settings.jwks() !== undefined;
-
 /** Loads the library on the first such token, which makes the cold start 2 % shorter for stages without an issuer. */
-export async function verifyWithPublicKeys(jwks: Jwks, token: string, now: Date): Promise<unknown> {
+export async function verifyWithPublicKeys(jwks: Jwks, jwt: Jwt, now: Date): Promise<unknown> {
   const { verifyWithJwks } = await import("./jwks.ts");
-  return verifyWithJwks(jwks, token, now);
-}
-
-async function verifyWithSharedSecret(token: string, now: Date): Promise<unknown> {
-  const expected = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
-  const library = await jwtLibrary();
-  const verifyWith = (keys: Awaited<ReturnType<typeof jwtKeys>>) => {
-    for (const key of keys) {
-      const payload = verifyHs256(library, token, key, now, expected);
-      if (payload !== undefined) return payload;
-    }
-    return undefined;
-  };
-  const keys = await jwtKeys(now);
-  if (keys.length === 0 && !isJwksConfigured()) {
-    throw new SettingError("No JWT can be verified. Set JWT_SECRET, JWT_SECRET_ARN or JWKS_ISSUER.");
-  }
-  return verifyWith(keys) ?? verifyWith((await refreshJwtKeys(now)) ?? []);
+  return verifyWithJwks(jwks, jwt, now);
 }

@@ -4,9 +4,12 @@ import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import jwt from "jsonwebtoken";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
-import { jwtKeys, refreshJwtKeys } from "../../../../functions/identity/authentication/jwt-secret.ts";
-import { verifyJwt } from "../../../../functions/identity/authentication/verify-jwt.ts";
+import { jwtKeys, refreshJwtKeys } from "../../../../functions/identity/authentication/hs256.ts";
+import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
+import { verifyJwt as verifyParsed } from "../../../../functions/identity/authentication/user-jwt.ts";
 import { listening } from "../../../support/listening.ts";
+
+const verifyJwt = (token: string, now: Date) => verifyParsed(parseJwt(token), now);
 
 /** The versions in the fake Secrets Manager by stage, its error if it fails, and the requests that it received. */
 let versions: { AWSCURRENT?: string; AWSPREVIOUS?: string };

@@ -4,7 +4,7 @@ import {
   subjectFromClaims,
   userIdOfIssuer,
   userIdOfProvider,
-} from "../../../../functions/identity/authentication/jwt-claims.ts";
+} from "../../../../functions/identity/authentication/jwt.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const second = now.getTime() / 1000;

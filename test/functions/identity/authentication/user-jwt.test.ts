@@ -1,5 +1,8 @@
 import { createHmac, generateKeyPairSync, randomBytes } from "node:crypto";
-import { verifyJwt } from "../../../../functions/identity/authentication/verify-jwt.ts";
+import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
+import { verifyJwt as verifyParsed } from "../../../../functions/identity/authentication/user-jwt.ts";
+
+const verifyJwt = (token: string, now: Date) => verifyParsed(parseJwt(token), now);
 
 const secret = randomBytes(32).toString("hex");
 const now = new Date();

@@ -13,18 +13,19 @@ import {
 } from "../trusted-workflows/workflow-grant.ts";
 import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
 import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
-import { readHeader, unverifiedIssuer } from "./compact-jwt.ts";
-import { checkTimes, invalidClaim, invalidToken, tokenExpired } from "./jwt-claims.ts";
-import { claimRules, verifyWithPublicKeys } from "./verify-jwt.ts";
+import type { Accepted } from "./credential-kind.ts";
+import { checkTimes, invalidClaim, invalidToken, type Jwt, requireSignInHeader, tokenExpired } from "./jwt.ts";
+import { claimRules, verifyWithPublicKeys } from "./user-jwt.ts";
 
 /** Signature algorithms of the tokens of CI systems. */
 const ALGORITHMS = ["RS256", "ES256"];
 
-/** Returns the CI system that a token names as its issuer, if the stage accepts its tokens. */
-export function workflowIssuerOf(token: string): WorkflowIssuer | undefined {
-  const issuers = workflowIssuers();
-  const named = issuers.length === 0 ? undefined : unverifiedIssuer(token);
-  return issuers.find(({ issuer }) => issuer === named);
+/** The token of a CI system that the stage accepts. The issuer that a token names chooses how it is verified: it never signs in a user. */
+export function workflowJwt(_token: string, jwt: Jwt | undefined): Accepted | undefined {
+  const issuer = workflowIssuers().find((each) => each.issuer === jwt?.claims?.iss);
+  return (
+    issuer && { authType: "workflow", identify: ({ projectId, now }) => identifyWorkflow(jwt, issuer, projectId, now) }
+  );
 }
 
 /**
@@ -36,13 +37,13 @@ export function workflowIssuerOf(token: string): WorkflowIssuer | undefined {
  *   service, which would count for alarms: the owner of a repository chooses its rate
  * @throws FetchError when the keys of the issuer are unavailable; the token may be valid
  */
-export async function identifyWorkflow(
-  token: string,
+async function identifyWorkflow(
+  jwt: Jwt | undefined,
   issuer: WorkflowIssuer,
   projectId: string | undefined,
   now: Date,
 ): Promise<Identity> {
-  const workflow = await verifyWorkflow(token, issuer, now);
+  const workflow = await verifyWorkflow(requireSignInHeader(jwt), issuer, now);
   const repository = { issuer_url: issuer.issuer, repository_id: workflow.repositoryId };
   const matching = async (reading: Promise<(TrustedWorkflow | TrustDigest)[]>) => {
     const trusts = await reading.catch((error: unknown) => {
@@ -67,11 +68,10 @@ export async function identifyWorkflow(
   };
 }
 
-async function verifyWorkflow(token: string, issuer: WorkflowIssuer, now: Date): Promise<Workflow> {
-  const { alg } = readHeader(token);
+async function verifyWorkflow(jwt: Jwt, issuer: WorkflowIssuer, now: Date): Promise<Workflow> {
   const { issuer: iss, jwksUri: uri, audience, claims: style } = issuer;
-  const payload = ALGORITHMS.includes(alg)
-    ? await withAdvice(() => verifyWithPublicKeys({ issuer: iss, uri, audience }, token, now))
+  const payload = ALGORITHMS.includes(jwt.header.alg)
+    ? await withAdvice(() => verifyWithPublicKeys({ issuer: iss, uri, audience }, jwt, now))
     : undefined;
   if (payload === undefined) {
     throw invalidToken(`The JWT is not signed by the issuer ${issuer.name}, or is for another audience.`);
