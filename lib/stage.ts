@@ -138,7 +138,7 @@ const stageSchema = z.strictObject({
       /**
        * Whether a `sub` of this issuer is the same user as the same `sub` of the provider with the shared secret; false =
        * another user, with the id `<issuer>#<sub>`. Absent = false, and allowed only if `jwt.issuer` is another issuer. A
-       * change gives all users of this issuer other ids: they lose their keys and memberships.
+       * change gives all users of this issuer other ids: they lose their keys and projects.
        */
       sharesUsers: z.boolean().optional(),
     })

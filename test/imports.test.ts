@@ -193,7 +193,7 @@ test("only foundation/platform/env.ts reads the environment", () => {
 });
 
 const pure = [
-  "foundation/access/membership",
+  "foundation/access/member",
   "identity/api-keys/api-key",
   "identity/api-keys/key-format",
   "foundation/records/audit-event",

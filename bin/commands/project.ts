@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { membershipInput, removalInput } from "../../functions/foundation/access/membership.ts";
+import { memberInput, removalInput } from "../../functions/foundation/access/member.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { handler as removeMember } from "../../functions/identity/members/remove-member.ts";
 import { handler as upsertMember } from "../../functions/identity/members/upsert-member.ts";
@@ -49,7 +49,7 @@ export async function main(): Promise<void> {
 async function add({ id, ...options }: Options): Promise<string> {
   const { user, name } = required(options, "user", "name");
   const input = { user_id: user, project_id: id ?? randomUUID(), name, role: options.role };
-  checkInput(membershipInput, input, optionByField);
+  checkInput(memberInput, input, optionByField);
   await connect();
   const project = await upsertMember(input);
   return project.id;

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Identity } from "../../foundation/access/identity.ts";
-import type { Role } from "../../foundation/access/membership.ts";
+import type { Role } from "../../foundation/access/member.ts";
 import { withPlatformPermissions } from "../../foundation/access/platform-permissions.ts";
 import { requireAccess } from "../../foundation/access/require-access.ts";
 import { permissions } from "../../foundation/manifest/permissions.ts";
@@ -57,8 +57,8 @@ export type Verification =
 /**
  * Verifies credentials that other services of the platform receive, as the authorizer does: a deleted key is invalid at
  * once. A use counts for `last_used_at`. The platform invokes this function with IAM credentials.
- * @param input `{credentials: [{token, project_id, permission}]}`, at most 100. Without `project_id`, the membership is not
- *   checked; without `permission`, no permission is.
+ * @param input `{credentials: [{token, project_id, permission}]}`, at most 100. Without `project_id`, no role is checked;
+ *   without `permission`, no permission is.
  * @returns one result for each credential, in the same order
  * @throws Error when a credential cannot be checked, such as during an outage: it may be valid. A code for that entry would make a
  *   caller that treats every invalid result as a 401 sign users out
