@@ -72,7 +72,11 @@ export const settingRows = {
     about: "how long a webhook may fail before it is disabled",
   },
   JWT_ISSUER: { option: "jwt.issuer", fallback: "not checked", about: "required `iss` of an HS256 token" },
-  JWT_AUDIENCE: { option: "jwt.audience", fallback: "not checked", about: "required `aud` of an HS256 token" },
+  JWT_AUDIENCE: {
+    option: "jwt.audience",
+    fallback: "not checked",
+    about: "required `aud` of an HS256 token, or several with commas",
+  },
   JWT_REQUIRED_CLAIMS: {
     option: "jwt.requiredClaims",
     fallback: "none",
@@ -94,12 +98,19 @@ export const settingRows = {
   JWKS_AUDIENCE: {
     option: "jwks.audience",
     fallback: "required with JWKS_ISSUER",
-    about: "required `aud` of these tokens",
+    about: "required `aud` of these tokens, or several with commas: a token must name one",
+  },
+  JWKS_AUDIENCE_CLAIM: {
+    option: "jwks.audienceClaim",
+    fallback: "none",
+    about: "`client_id` or `azp`: the claim with the audience of tokens that have no `aud`",
+    more: 'For Cognito and Clerk: see "Identity providers" below',
   },
   JWKS_URI: {
     option: "jwks.uri",
     fallback: "`<issuer>/.well-known/jwks.json`",
     about: "address of these keys, up to 256 KB and 100 keys",
+    more: "An https URL. Only a local run accepts plain http to this machine",
   },
   JWKS_SHARES_USERS: {
     option: "jwks.sharesUsers",

@@ -120,7 +120,7 @@ function checkJwks(): void {
 
 /** The issuer in a token decides whether it is one of a user or of a workflow. */
 function checkWorkflowIssuers(): void {
-  const ofUsers = [functionSettings.jwks()?.issuer, functionSettings.jwtIssuer()].map(issuerIdentity);
+  const ofUsers = [functionSettings.jwksIssuer(), functionSettings.jwtIssuer()].map(issuerIdentity);
   const shared = workflowIssuers().find(({ issuer }) => ofUsers.includes(issuerIdentity(issuer)));
   if (shared === undefined) return;
   throw new SettingError(

@@ -1,6 +1,6 @@
 import { apiKeyCredential } from "./api-key-credential.ts";
 import type { Accepted, CredentialKind } from "./credential-kind.ts";
-import { parseJwt } from "./jwt.ts";
+import { type Jwt, parseJwt } from "./jwt.ts";
 import { userJwt } from "./user-jwt.ts";
 import { workflowJwt } from "./workflow-jwt.ts";
 
@@ -10,6 +10,8 @@ const kinds: CredentialKind[] = [apiKeyCredential, workflowJwt, userJwt];
 /** The credential in the `Authorization` header. */
 export interface Credential extends Accepted {
   token: string;
+  /** undefined = the token does not have the form of a JWT. */
+  jwt: Jwt | undefined;
 }
 
 // RFC 6750, section 2.1: case-insensitive scheme, spaces, token.
@@ -29,7 +31,7 @@ export function readCredential(headers: Record<string, string[] | undefined>): C
   const jwt = parseJwt(token);
   for (const kind of kinds) {
     const accepted = kind(token, jwt);
-    if (accepted) return { token, ...accepted };
+    if (accepted) return { token, jwt, ...accepted };
   }
   return undefined;
 }

@@ -7,25 +7,28 @@ import { userId } from "../../foundation/schema/input.ts";
 
 /* JWTs: their form (RFC 7515, section 3.1), before the signature is verified, and the rules for their claims after it. */
 
+export type Claims = Record<string, unknown>;
+
 /** A text with the form of a JWT, parsed once. Nothing of it is verified. */
 export interface Jwt {
   token: string;
+  /** Header, payload and signature in base64url. */
+  parts: [string, string, string];
   header: { alg: string; kid?: unknown; typ?: unknown; crit?: unknown };
-  /** undefined = the payload is not a JSON object. */
-  claims: Record<string, unknown> | undefined;
+  claims: Claims;
 }
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 const JWT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
-/** Returns undefined for a text that is not a JWT, such as an API key. */
+/** Returns undefined for a text that is not a JWT, such as an API key, and for one above the limit. */
 export function parseJwt(token: string): Jwt | undefined {
-  const parts = token.length <= MAX_TOKEN_BYTES && JWT.exec(token);
-  if (!parts) return undefined;
-  const [, encodedHeader = "", payload = "", signature = ""] = parts;
-  const header = parseHeader(encodedHeader);
-  if (typeof header?.alg !== "string" || !isCanonical(signature)) return undefined;
-  return { token, header: header as Jwt["header"], claims: parseObject(payload) };
+  const found = token.length <= MAX_TOKEN_BYTES && JWT.exec(token);
+  if (!found) return undefined;
+  const [, encoded = "", payload = "", signature = ""] = found;
+  const [header, claims] = [parseHeader(encoded), parseObject(payload)];
+  if (typeof header?.alg !== "string" || claims === undefined || !isCanonical(signature)) return undefined;
+  return { token, parts: [encoded, payload, signature], header: { ...header, alg: header.alg }, claims };
 }
 
 /**
@@ -41,7 +44,12 @@ const PRINTABLE_TYPE = /^[\w.+/-]{1,40}$/;
  * Returns a JWT that may sign in, by its header.
  * @throws ApiError `invalid_token` for text that is not a JWT, for a JWT with a critical header, and for one of another type
  */
-export function requireSignInHeader(jwt: Jwt | undefined): Jwt {
+export function requireSignInHeader(token: string, jwt: Jwt | undefined): Jwt {
+  if (token.length > MAX_TOKEN_BYTES) {
+    throw invalidToken(
+      `The token has ${token.length} bytes, and the maximum is ${MAX_TOKEN_BYTES}. The identity provider can leave claims out, such as groups.`,
+    );
+  }
   if (jwt === undefined) throw invalidToken("The token is neither an API key nor a well-formed JWT.");
   // RFC 7515, section 4.1.11: reject a token with an unsupported critical extension. No extension is supported.
   if ("crit" in jwt.header) throw invalidToken("The JWT has a critical header that is not supported.");
@@ -70,17 +78,18 @@ function parseHeader(text: string): Record<string, unknown> | undefined {
   return lastHeader.fields;
 }
 
+/** Returns undefined for text that is not a JSON object: RFC 7519, section 7.2. */
 function parseObject(base64url: string): Record<string, unknown> | undefined {
   const value = parseJson(Buffer.from(base64url, "base64url").toString("utf8"));
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  return Object(value) === value && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
 }
 
 /** Returns the claim `exp` of a token that is verified, as an ISO 8601 time. */
-export const expiryOf = (token: string): string => new Date(Number(parseJwt(token)?.claims?.exp) * 1000).toISOString();
+export const expiryOf = (token: string): string => new Date(Number(parseJwt(token)?.claims.exp) * 1000).toISOString();
 
 /*
- * The rules for the claims of a JWT, the same for all issuers. All claims are optional in RFC 7519 and the libraries
- * accept absent claims, so each claim that this service uses is checked here.
+ * The rules for the claims of a JWT, the same for all issuers. The libraries verify signatures only: they reject claims that this
+ * service does not use, such as a `scope` that is a list, and accept absent ones. So each claim that it uses is checked here.
  */
 
 const seconds = z.number().check(z.nonnegative());
@@ -90,6 +99,12 @@ const timeClaims = z.object(times);
 const signInClaims = z.object({ sub: userId, ...times });
 
 export interface ClaimRules {
+  /** Required `iss`; absent = any. */
+  issuer?: string | undefined;
+  /** A token must name one of them as its audience; absent = any. */
+  audiences?: string[] | undefined;
+  /** The claim with the audience of a token that has no `aud`; absent = such a token is rejected. */
+  audienceClaim?: string | undefined;
   /** Maximum time between issue (`iat`) and expiry (`exp`), so that a mistake of the provider does not make one valid for years. */
   maxLifetimeSeconds: number;
   /** Accepted difference between the clocks of the provider and of this service. It does not extend the expiry. */
@@ -118,10 +133,31 @@ const rejectedClaims: Record<string, string[]> = {
   type: ["refresh"],
 };
 
-export const invalidToken = (message: string, options?: ErrorOptions) =>
-  new ApiError("invalid_token", message, options);
-export const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
-export const notValidYet = () => invalidToken("The JWT is not valid yet.");
+export const invalidToken = (message: string) => new ApiError("invalid_token", message);
+
+/**
+ * A claim of a token with a valid signature is not accepted. The values are for the log only: gateway responses insert the message
+ * without JSON escaping.
+ */
+export class ClaimError extends ApiError {
+  readonly claim: string;
+  readonly values: { expected: unknown; received: unknown };
+
+  constructor(
+    claim: string,
+    values: ClaimError["values"],
+    message = `The ${claim} claim of the JWT is missing or invalid.`,
+  ) {
+    super("invalid_token", message);
+    this.claim = claim;
+    this.values = values;
+  }
+}
+
+const subRule = "A user id has up to 255 printable characters, without backslashes and double quotes.";
+const invalidSub = (received: unknown, expected: string) =>
+  new ClaimError("sub", { expected, received }, `The sub claim of the JWT is missing or invalid. ${subRule}`);
+
 /** The token names a key that is not known, and was not looked up because others have reached the limit. It may be valid. */
 export class KeyNotLookedUpError extends ApiError {
   constructor() {
@@ -134,67 +170,96 @@ export const tokenExpired = (advice = "Sign in again.") =>
 
 /**
  * Returns the subject in the claims of a sign-in token with a valid signature.
- * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
+ * @throws ApiError `token_expired`; ClaimError
  */
-export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
-  const { sub, ...times } = parseClaims(signInClaims, payload);
-  requireValues(Object(payload), rules.requiredClaims);
-  const isReserved = Object.values(reservedUserIds).some((prefix) => sub.startsWith(prefix));
-  if (isReserved) throw invalidClaim("sub");
+export function subjectFromClaims(claims: Claims, now: Date, rules: ClaimRules): string {
+  requireOrigin(claims, rules);
+  const { sub, ...times } = parseClaims(signInClaims, claims);
+  requireValues(claims, rules.requiredClaims);
+  const reserved = Object.values(reservedUserIds).find((prefix) => sub.startsWith(prefix));
+  if (reserved) throw invalidSub(sub, `no id that begins with ${reserved}`);
   requireValidTimes(times, now, rules);
   return sub;
 }
 
 /**
- * Checks the times in the claims of a token with a valid signature.
- * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
+ * Checks the claims of a token of a workflow with a valid signature.
+ * @throws ApiError `token_expired`; ClaimError
  */
-export function checkTimes(payload: unknown, now: Date, rules: ClaimRules): void {
-  const times = parseClaims(timeClaims, payload);
-  requireValues(Object(payload));
+export function requireWorkflowClaims(claims: Claims, now: Date, rules: ClaimRules): void {
+  requireOrigin(claims, rules);
+  const times = parseClaims(timeClaims, claims);
+  requireValues(claims);
   requireValidTimes(times, now, rules);
 }
 
-function parseClaims<Schema extends z.ZodMiniType>(schema: Schema, payload: unknown): z.output<Schema> {
-  const parsed = z.safeParse(schema, payload);
+function requireOrigin(claims: Claims, { issuer, audiences, audienceClaim = "aud" }: ClaimRules): void {
+  const { iss } = claims;
+  const advice = "than this service accepts. Compare them character by character: a slash at the end counts.";
+  if (issuer !== undefined && iss !== issuer)
+    throw new ClaimError("iss", { expected: issuer, received: iss }, `The JWT has another issuer (iss) ${advice}`);
+  const name = claims.aud === undefined ? audienceClaim : "aud";
+  const received = claims[name];
+  if (audiences !== undefined && ![received].flat().some((each) => audiences.some((audience) => audience === each)))
+    throw new ClaimError(name, { expected: audiences, received }, `The JWT has another audience (${name}) ${advice}`);
+}
+
+function parseClaims<Schema extends z.ZodMiniType>(schema: Schema, claims: Claims): z.output<Schema> {
+  const parsed = z.safeParse(schema, claims);
   if (parsed.success) return parsed.data;
-  const claim = parsed.error.issues[0]?.path[0];
-  throw claim === undefined ? invalidToken("The JWT has no claims.") : invalidClaim(String(claim));
+  const [issue] = parsed.error.issues;
+  const [name, expected] = [String(issue?.path[0]), issue?.message ?? ""];
+  const received = claims[name];
+  throw name === "sub" ? invalidSub(received, expected) : new ClaimError(name, { expected, received });
 }
 
 /**
  * Rejects a token of another kind, and one without a required claim. Logout tokens and security events have the claim `events`:
  * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken, RFC 8417 section 2.2.
  */
-function requireValues(claims: object, required: RequiredValues = []): void {
+function requireValues(claims: Claims, required: RequiredValues = []): void {
   const rejected = Object.entries(rejectedClaims).filter(([name]) => !required.some(([other]) => other === name));
-  const [claim] =
+  const [claim, expected] =
     required.find(([name, accepted]) => !hasValue(claims, name, [accepted].flat().map(String))) ??
     rejected.find(([name, values]) => hasValue(claims, name, values)) ??
     Object.keys(claims).filter((name) => name === "events");
-  if (claim !== undefined) throw invalidToken(`The JWT does not sign in: see its claim ${claim}.`);
+  if (claim === undefined) return;
+  const values = {
+    expected: required.some(([name]) => name === claim) ? expected : "another kind of token",
+    received: claimValue(claims, claim),
+  };
+  throw new ClaimError(claim, values, `The JWT does not sign in: see its claim ${claim}.`);
 }
 
-/**
- * Returns whether a claim has one of the values, or is a list with one of them. A name with dots may be that of a claim in another
- * one. Some providers send `true` as text.
- */
-function hasValue(claims: object, name: string, values: string[]): boolean {
+/** Returns the value of a claim. A name with dots may be that of a claim in another one. */
+function claimValue(claims: Claims, name: string): unknown {
   const own = (from: unknown, key: string): unknown =>
     Object.hasOwn(Object(from), key) ? Object(from)[key] : undefined;
-  const claim = own(claims, name) ?? name.split(".").reduce(own, claims);
-  return [claim].flat().some((value) => /string|number|boolean/.test(typeof value) && values.includes(String(value)));
+  return own(claims, name) ?? name.split(".").reduce(own, claims as unknown);
 }
 
+/** Returns whether a claim has one of the values, or is a list with one of them. Some providers send `true` as text. */
+const hasValue = (claims: Claims, name: string, values: string[]): boolean =>
+  [claimValue(claims, name)]
+    .flat()
+    .some((value) => /string|number|boolean/.test(typeof value) && values.includes(String(value)));
+
 function requireValidTimes({ exp, iat, nbf }: z.output<typeof timeClaims>, now: Date, rules: ClaimRules): void {
+  const { clockSkewSeconds, maxLifetimeSeconds } = rules;
   const nowSeconds = now.getTime() / 1000;
-  const latestStart = nowSeconds + rules.clockSkewSeconds;
+  const latestStart = nowSeconds + clockSkewSeconds;
   if (exp <= nowSeconds) throw tokenExpired();
-  if (iat === undefined && rules.requiresIssuedAt) throw invalidClaim("iat");
-  if (iat !== undefined && iat > latestStart) throw invalidToken("The JWT was issued in the future.");
-  if (nbf !== undefined && nbf > latestStart) throw notValidYet();
-  if (exp > (iat ?? nowSeconds) + rules.maxLifetimeSeconds + rules.clockSkewSeconds) {
-    throw invalidToken(`The lifetime of the JWT is too long. The maximum is ${rules.maxLifetimeSeconds} seconds.`);
+  if (iat === undefined && rules.requiresIssuedAt) throw new ClaimError("iat", { expected: "a time", received: iat });
+  const inFuture = { expected: `at most ${latestStart}`, received: iat };
+  if (iat !== undefined && iat > latestStart)
+    throw new ClaimError("iat", inFuture, "The JWT was issued in the future.");
+  if (nbf !== undefined && nbf > latestStart)
+    throw new ClaimError("nbf", { ...inFuture, received: nbf }, "The JWT is not valid yet.");
+  // Both times of one token are of one clock. Without `iat`, the lifetime is measured with ours.
+  const latestEnd = iat === undefined ? latestStart + maxLifetimeSeconds : iat + maxLifetimeSeconds;
+  if (exp > latestEnd) {
+    const message = `The lifetime of the JWT is too long. The maximum is ${maxLifetimeSeconds} seconds.`;
+    throw new ClaimError("exp", { expected: `at most ${latestEnd}`, received: exp }, message);
   }
 }
 
@@ -210,7 +275,7 @@ const prefixOf = (issuer: string) => `${issuer}#`;
  */
 export function userIdOfIssuer(sub: string, issuer: string): string {
   const { success, data } = z.safeParse(userId, prefixOf(issuer) + sub);
-  if (!success) throw invalidClaim("sub");
+  if (!success) throw invalidSub(sub, `with ${prefixOf(issuer)} up to 255 characters`);
   return data;
 }
 
@@ -219,6 +284,6 @@ export function userIdOfIssuer(sub: string, issuer: string): string {
  * @throws ApiError `invalid_token` when it has the form of a user id of the other issuer
  */
 export function userIdOfProvider(sub: string, otherIssuer: string): string {
-  if (sub.startsWith(prefixOf(otherIssuer))) throw invalidClaim("sub");
+  if (sub.startsWith(prefixOf(otherIssuer))) throw invalidSub(sub, `no id that begins with ${prefixOf(otherIssuer)}`);
   return sub;
 }

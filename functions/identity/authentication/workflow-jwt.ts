@@ -14,17 +14,20 @@ import {
 import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
 import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
 import type { Accepted } from "./credential-kind.ts";
-import { checkTimes, invalidClaim, invalidToken, type Jwt, requireSignInHeader, tokenExpired } from "./jwt.ts";
-import { claimRules, verifyWithPublicKeys } from "./user-jwt.ts";
+import { ClaimError, invalidToken, type Jwt, requireSignInHeader, requireWorkflowClaims, tokenExpired } from "./jwt.ts";
+import { claimRules, isSignedWithPublicKey } from "./user-jwt.ts";
 
 /** Signature algorithms of the tokens of CI systems. */
 const ALGORITHMS = ["RS256", "ES256"];
 
 /** The token of a CI system that the stage accepts. The issuer that a token names chooses how it is verified: it never signs in a user. */
-export function workflowJwt(_token: string, jwt: Jwt | undefined): Accepted | undefined {
-  const issuer = workflowIssuers().find((each) => each.issuer === jwt?.claims?.iss);
+export function workflowJwt(token: string, jwt: Jwt | undefined): Accepted | undefined {
+  const issuer = workflowIssuers().find((each) => each.issuer === jwt?.claims.iss);
   return (
-    issuer && { authType: "workflow", identify: ({ projectId, now }) => identifyWorkflow(jwt, issuer, projectId, now) }
+    issuer && {
+      authType: "workflow",
+      identify: ({ projectId, now }) => identifyWorkflow(requireSignInHeader(token, jwt), issuer, projectId, now),
+    }
   );
 }
 
@@ -38,12 +41,12 @@ export function workflowJwt(_token: string, jwt: Jwt | undefined): Accepted | un
  * @throws FetchError when the keys of the issuer are unavailable; the token may be valid
  */
 async function identifyWorkflow(
-  jwt: Jwt | undefined,
+  jwt: Jwt,
   issuer: WorkflowIssuer,
   projectId: string | undefined,
   now: Date,
 ): Promise<Identity> {
-  const workflow = await verifyWorkflow(requireSignInHeader(jwt), issuer, now);
+  const workflow = await verifyWorkflow(jwt, issuer, now);
   const repository = { issuer_url: issuer.issuer, repository_id: workflow.repositoryId };
   const matching = async (reading: Promise<(TrustedWorkflow | TrustDigest)[]>) => {
     const trusts = await reading.catch((error: unknown) => {
@@ -69,23 +72,24 @@ async function identifyWorkflow(
 }
 
 async function verifyWorkflow(jwt: Jwt, issuer: WorkflowIssuer, now: Date): Promise<Workflow> {
-  const { issuer: iss, jwksUri: uri, audience, claims: style } = issuer;
-  const payload = ALGORITHMS.includes(jwt.header.alg)
-    ? await withAdvice(() => verifyWithPublicKeys({ issuer: iss, uri, audience }, jwt, now))
-    : undefined;
-  if (payload === undefined) {
-    throw invalidToken(`The JWT is not signed by the issuer ${issuer.name}, or is for another audience.`);
-  }
-  await withAdvice(async () => checkTimes(payload, now, claimRules()));
-  const workflow = workflowFromClaims(payload, style);
-  if (workflow === undefined) throw invalidClaim(repositoryClaimOf(style));
+  const { name, issuer: iss, jwksUri, audience, claims: style } = issuer;
+  const rules = claimRules({ issuer: iss, audiences: [audience] });
+  const requireClaims = () => withAdvice(() => requireWorkflowClaims(jwt.claims, now, rules));
+  const isSigned =
+    ALGORITHMS.includes(jwt.header.alg) && (await isSignedWithPublicKey(jwksUri, jwt, now, requireClaims));
+  if (!isSigned) throw invalidToken(`The JWT is not signed by the issuer ${name}.`);
+  requireClaims();
+  const workflow = workflowFromClaims(jwt.claims, style);
+  const repositoryClaim = repositoryClaimOf(style);
+  if (workflow === undefined)
+    throw new ClaimError(repositoryClaim, { expected: "a numeric id", received: jwt.claims[repositoryClaim] });
   return workflow;
 }
 
 /** A workflow cannot sign in. */
-async function withAdvice<Result>(verify: () => Promise<Result>): Promise<Result> {
+function withAdvice(check: () => void): void {
   try {
-    return await verify();
+    check();
   } catch (error) {
     if (error instanceof ApiError && error.code === "token_expired")
       throw tokenExpired("Request a new one in the job.");

@@ -9,7 +9,7 @@ import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
 import { verifyJwt as verifyParsed } from "../../../../functions/identity/authentication/user-jwt.ts";
 import { listening } from "../../../support/listening.ts";
 
-const verifyJwt = (token: string, now: Date) => verifyParsed(parseJwt(token), now);
+const verifyJwt = (token: string, now: Date) => verifyParsed(token, parseJwt(token), now);
 
 /** The versions in the fake Secrets Manager by stage, its error if it fails, and the requests that it received. */
 let versions: { AWSCURRENT?: string; AWSPREVIOUS?: string };
