@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { displayName, fields, isoTime, listOf, orRequired, userId, uuid } from "../schema/input.ts";
+import { fields, isoTime, listOf, orRequired, platformName, userId, uuid } from "../schema/input.ts";
 import { personId } from "./person-id.ts";
 
 export type Role = "admin" | "viewer";
@@ -22,7 +22,7 @@ export interface MemberRef {
 }
 
 const role = z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"'));
-const member = { user_id: personId, project_id: uuid, name: displayName };
+const member = { user_id: personId, project_id: uuid, name: platformName };
 
 /** Input of the platform that adds a user to a project, or changes the role or the project name of that member. */
 export const memberInput = fields({
