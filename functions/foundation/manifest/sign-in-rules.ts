@@ -20,9 +20,9 @@ const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
 /** Returns whether a text is an https URL without a password. @param allowsLoopback accepts http to this machine, for a local run */
 export function isIssuerUrl(url: string, allowsLoopback: boolean): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, hostname, username, password } = new URL(url);
-  if (username !== "" || password !== "") return false;
+  const parsed = URL.parse(url);
+  if (parsed === null || parsed.username !== "" || parsed.password !== "") return false;
+  const { protocol, hostname } = parsed;
   return protocol === "https:" || (allowsLoopback && protocol === "http:" && LOOPBACK.has(hostname));
 }
 

@@ -94,7 +94,7 @@ export async function refreshJwtKeys(now: Date): Promise<KeyObject[] | undefined
   return arn === undefined ? undefined : keysOf.refresh(arn, now);
 }
 
-/** Ignores a previous version that is too short to be a secret: the current version has corrected that mistake. */
+/** Ignores a previous version that cannot be a secret: the current version has corrected that mistake. */
 function previousKey(previous: string | undefined, arn: string): KeyObject[] {
   try {
     return previous === undefined ? [] : [hs256Key(previous, arn)];

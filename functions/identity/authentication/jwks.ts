@@ -94,7 +94,7 @@ const HTTP_TIMEOUT_MS = 3_000;
 const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;
 
-/** Plain http is accepted in a local run only, from this machine (workflow-issuer.ts). */
+/** Plain http is accepted in a local run only, from this machine: `isIssuerUrl`. */
 async function fetchOnce(uri: string): Promise<Buffer> {
   const { get } = uri.startsWith("http:") ? http : https;
   const request = get(uri, { signal: AbortSignal.timeout(HTTP_TIMEOUT_MS) });
