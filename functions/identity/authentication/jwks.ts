@@ -117,7 +117,8 @@ async function fetchOnce(uri: string): Promise<Buffer> {
   }
 }
 
-async function download(uri: string): Promise<IssuerKey[]> {
+/** @throws FetchError or JwksValidationError */
+export async function downloadKeys(uri: string): Promise<IssuerKey[]> {
   const bytes = await fetchOnce(uri).catch((error) => {
     if (error instanceof NonRetryableFetchError) throw error;
     return fetchOnce(uri);
@@ -253,7 +254,7 @@ async function fetchKeys(state: IssuerState, uri: string, now: Date, backoffMs: 
 async function replaceKeys(state: IssuerState, uri: string, now: Date): Promise<void> {
   const startedAt = performance.now();
   try {
-    state.keys = await download(uri);
+    state.keys = await downloadKeys(uri);
     state.fetchedAt = now.getTime();
     state.failed = undefined;
   } catch (error) {
