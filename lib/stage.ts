@@ -60,7 +60,9 @@ const seconds = z.int().min(0).max(999_999_999);
 const positive = z.int().min(1);
 /** One audience or several. They reach the functions as a list with commas. */
 const audience = (rule?: string) => {
-  const one = z.string(rule).regex(/^[^\s,"[\]][^,"[\]]*$/, "must not contain commas, quotes or brackets");
+  const one = z
+    .string(rule)
+    .regex(/^[^\s,"[\]][^,"[\]]*$/, "must be text without commas, quotes and brackets, or a list of such texts");
   return z.union([one, z.array(one).min(1)], rule);
 };
 
