@@ -79,6 +79,11 @@ test("reads both versions of the secret and accepts tokens signed with either", 
   ]);
 });
 
+test("accepts a secret that was stored with the line end of its file", async () => {
+  versions = { AWSCURRENT: `${second}\n`, AWSPREVIOUS: `${first}\r\n` };
+  expect([await accepts(second), await accepts(first), await accepts(third)]).toEqual([true, true, false]);
+});
+
 test("accepts a secret without a previous version", async () => {
   expect([await accepts(first), await accepts(second)]).toEqual([true, false]);
   expect(await jwtKeys(at(0))).toHaveLength(1);
@@ -160,6 +165,8 @@ test.each([
   ["has no value", {}],
   ["is too short", { AWSCURRENT: "x".repeat(31) }],
   ["is empty", { AWSCURRENT: "" }],
+  ["has the form of the AWS console", { AWSCURRENT: JSON.stringify({ JWT_SECRET: "x".repeat(64) }) }],
+  ["is in quotes", { AWSCURRENT: `"${"x".repeat(64)}"` }],
 ])("throws an error with the ARN and without the value for a secret that %s", async (_title, stored) => {
   versions = stored;
   const error = await accepts(first).catch((caught: Error) => caught);
