@@ -201,7 +201,7 @@ function retryLines({ calls: counted, sizes }: Units, config: Config): Line[] {
 /** Memory of `credentials-verify`. */
 const VERIFY_MB = 512;
 
-/** Returns the price of a verification by another service: the reads of the authorizer and of the membership, one after the other. */
+/** Returns the price of a verification by another service: the reads of the authorizer and of the member, one after the other. */
 function verificationPrice({ calls }: Units, config: Config): number {
   const gbSeconds = (VERIFY_MB / 1024) * (billedMs(calls.keyAuthorizer, 2, 0, VERIFY_MB, config) / 1000);
   return dollarsFor("invocation", 1) + dollarsFor("read", 2) + dollarsFor("armSecond", gbSeconds);

@@ -70,8 +70,8 @@ export async function startService(settings: Record<string, string> = {}, dataDi
 /** Adds a project of the same user, as a platform does. Returns the service with that project. */
 export async function withNewProject(service: Service): Promise<Service> {
   const projectId = randomUUID();
-  const membership = { user_id: demoUser.userId, project_id: projectId, name: "Another project", role: "admin" };
-  const invoked = await callApi(service, "/2015-03-31/functions/projects-upsert-member/invocations", membership);
+  const member = { user_id: demoUser.userId, project_id: projectId, name: "Another project", role: "admin" };
+  const invoked = await callApi(service, "/2015-03-31/functions/projects-upsert-member/invocations", member);
   if (invoked.headers.has("x-amz-function-error")) throw new Error(`No project was added: ${await invoked.text()}`);
   return { ...service, projectId };
 }

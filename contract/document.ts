@@ -132,7 +132,7 @@ const accessNotes: Record<Access, string> = {
   anyone: "Requires no credential.",
   session: "Requires the JWT of a user; API keys and workflows are rejected.",
   user: "",
-  viewer: "Requires membership of the project.",
+  viewer: "Only for members of the project.",
   admin: "Requires the role `admin` in the project.",
   admin_session:
     "Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.",

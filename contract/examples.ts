@@ -5,7 +5,7 @@ import { toRecord } from "../functions/deliveries/feed/event-presenter.ts";
 import { type Attempt, createDelivery } from "../functions/deliveries/line/delivery.ts";
 import * as deliveries from "../functions/deliveries/log/delivery-presenter.ts";
 import { statsOf, statsRange } from "../functions/deliveries/log/delivery-stats.ts";
-import type { Project } from "../functions/foundation/access/membership.ts";
+import type { Project } from "../functions/foundation/access/member.ts";
 import { createDeploymentEvent, type EventName, eventIdOf } from "../functions/foundation/events/deployment-event.ts";
 import { sampleEvent } from "../functions/foundation/events/sample-event.ts";
 import { sampleWebhookEvent } from "../functions/foundation/events/sample-webhook-event.ts";

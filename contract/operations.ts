@@ -251,7 +251,7 @@ export const operations: Record<OperationId, Operation> = {
   listProjects: {
     summary: "List your projects",
     description:
-      "With your role in each project. Pages are in the order of the ids, and each page has the oldest membership first. The `Link` header " +
+      "With your role in each project. Pages are in the order of the ids, and each page is sorted by when you became a member. The `Link` header " +
       "leads to the next page and is absent on the last one. A workflow sees the projects that trust it, with the role that its " +
       "permissions correspond to.",
     fields: { ...pageParameters, limit: { ...pageParameters.limit, default: 100 } },

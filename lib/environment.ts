@@ -46,12 +46,13 @@ export function environmentFor(
 const optionVariables: Record<SettingKey | "deliveries", (stage: Stage) => Record<string, unknown>> = {
   credentials: ({ jwt, jwks, keepsData }) => ({
     JWT_ISSUER: jwt?.issuer,
-    JWT_AUDIENCE: jwt?.audience,
+    JWT_AUDIENCE: jwt?.audience && [jwt.audience].flat().join(","),
     JWT_REQUIRED_CLAIMS: jwt?.requiredClaims,
     JWT_MAX_LIFETIME_SECONDS: jwt?.maxLifetimeSeconds,
     JWT_REQUIRES_ISSUED_AT: jwt?.requiresIssuedAt,
     JWKS_ISSUER: jwks?.issuer,
-    JWKS_AUDIENCE: jwks?.audience,
+    JWKS_AUDIENCE: jwks?.audience && [jwks.audience].flat().join(","),
+    JWKS_AUDIENCE_CLAIM: jwks?.audienceClaim,
     JWKS_URI: jwks?.uri,
     JWKS_SHARES_USERS: jwks?.sharesUsers,
     KEEPS_DATA: keepsData || undefined,

@@ -27,7 +27,8 @@ export function createJwtSecret(scope: Construct, stage: Stage, key?: KmsKey): I
     description:
       "HS256 key shared with the identity provider; verifies sign-in JWTs. " +
       "Operator: replace the random value with the provider's key as plain text, at least 32 bytes.",
-    generateSecretString: { passwordLength: 64 },
+    // A value in quotes counts as pasted by mistake (functions/identity/authentication/hs256.ts).
+    generateSecretString: { passwordLength: 64, excludeCharacters: "\"'`" },
     removalPolicy: deletedOnlyByRollback(stage),
     ...(key && { encryptionKey: key }),
   });

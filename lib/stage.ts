@@ -9,6 +9,7 @@ import {
 } from "../functions/foundation/manifest/legacy-signature-header.ts";
 import { platformPermissionList } from "../functions/foundation/manifest/permissions.ts";
 import {
+  audienceClaims,
   isRequiredClaims,
   issuerIdentity,
   missingSignInSettings,
@@ -57,6 +58,14 @@ const origin = z
   );
 const seconds = z.int().min(0).max(999_999_999);
 const positive = z.int().min(1);
+/** One audience or several. They reach the functions as a list with commas. */
+const audience = (rule?: string) => {
+  const one = z
+    .string(rule)
+    .regex(/^[^\s,"[\]][^,"[\]]*$/, "must be text without commas, quotes and brackets, or a list of such texts");
+  return z.union([one, z.array(one).min(1)], rule);
+};
+
 /** The limits that AWS WAF accepts in a rate-based rule. */
 const wafLimit = z.int().min(10).max(2_000_000_000);
 
@@ -125,8 +134,8 @@ const stageSchema = z.strictObject({
       secretKmsKeyArn: keyArn.optional(),
       /** Required `iss`; absent = not checked, which `keepsData` does not allow. */
       issuer: z.string().min(1).optional(),
-      /** Required `aud`; absent = not checked, which `keepsData` does not allow. */
-      audience: z.string().min(1).optional(),
+      /** Required `aud`, or accepted ones; absent = not checked, which `keepsData` does not allow. */
+      audience: audience().optional(),
       /** Maximum lifetime of a token; absent = 3,600. */
       maxLifetimeSeconds: positive.optional(),
       /** Rejects tokens without `iat`, whose age is unknown; absent = accepts them. */
@@ -141,12 +150,14 @@ const stageSchema = z.strictObject({
       issuer,
       /** Address of the keys; absent = `<issuer>/.well-known/jwks.json`. */
       uri: issuer.optional(),
-      /** Required `aud`: the issuer signs tokens for other applications with the same keys. */
-      audience: z.string("is required: tokens for other applications of the issuer would be accepted").min(1),
+      /** Required `aud`, or accepted ones: the issuer signs tokens for other applications with the same keys. */
+      audience: audience("is required: tokens for other applications of the issuer would be accepted"),
+      /** The claim with the audience of tokens that have no `aud`; absent = such tokens are rejected. */
+      audienceClaim: z.enum(audienceClaims).optional(),
       /**
        * Whether a `sub` of this issuer is the same user as the same `sub` of the provider with the shared secret; false =
        * another user, with the id `<issuer>#<sub>`. Absent = false, and allowed only if `jwt.issuer` is another issuer. A
-       * change gives all users of this issuer other ids: they lose their keys and memberships.
+       * change gives all users of this issuer other ids: they lose their keys and projects.
        */
       sharesUsers: z.boolean().optional(),
     })

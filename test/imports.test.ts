@@ -196,7 +196,7 @@ test("only foundation/platform/env.ts reads the environment", () => {
 });
 
 const pure = [
-  "foundation/access/membership",
+  "foundation/access/member",
   "identity/api-keys/api-key",
   "identity/api-keys/key-format",
   "foundation/records/audit-event",
@@ -204,8 +204,7 @@ const pure = [
   "webhooks/webhook/circuit-breaker",
   "deliveries/sending/retry",
   "identity/authentication/credential",
-  "identity/authentication/hs256",
-  "identity/authentication/jwt-claims",
+  "identity/authentication/jwt",
   "deliveries/line/delivery",
   "deliveries/log/delivery-presenter",
   "deliveries/log/delivery-stats",

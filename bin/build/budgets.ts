@@ -3,8 +3,9 @@ const DEFAULT_BUDGET_KB = 262;
 const budgetsKb: Record<string, number> = {
   "attempts-send": 270,
   "attempts-send-slow": 270,
-  "auth-authorizer": 267,
-  "credentials-verify": 271,
+  // The class of aws-jwt-verify below its functions that judge claims: jwks.ts.
+  "auth-authorizer": 276,
+  "credentials-verify": 280,
   // The backlog, and the hints of the last attempt.
   certifyWebhook: 264,
   redeliver: 270,

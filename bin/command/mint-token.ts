@@ -1,4 +1,5 @@
 import jwt from "jsonwebtoken";
+import { hs256Key } from "../../functions/identity/authentication/hs256.ts";
 
 export const DEFAULT_TOKEN_SECONDS = 3600;
 
@@ -7,5 +8,9 @@ export const DEFAULT_TOKEN_SECONDS = 3600;
  * @param expiresInSeconds negative = already expired
  */
 export function mintToken(secret: string, userId: string, expiresInSeconds = DEFAULT_TOKEN_SECONDS): string {
-  return jwt.sign({}, secret, { algorithm: "HS256", subject: userId, expiresIn: expiresInSeconds });
+  return jwt.sign({}, hs256Key(secret, "JWT_SECRET"), {
+    algorithm: "HS256",
+    subject: userId,
+    expiresIn: expiresInSeconds,
+  });
 }

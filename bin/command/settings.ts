@@ -21,12 +21,12 @@ import { settings as functionSettings } from "../../functions/foundation/platfor
 import { SettingError } from "../../functions/foundation/platform/errors.ts";
 import { importedKeyKinds } from "../../functions/identity/api-keys/imported-keys.ts";
 import { hs256Key } from "../../functions/identity/authentication/hs256.ts";
-import { publicKeyIssuer, requiredClaims } from "../../functions/identity/authentication/verify-jwt.ts";
+import { publicKeyIssuer, requiredClaims } from "../../functions/identity/authentication/user-jwt.ts";
 import { workflowIssuers } from "../../functions/identity/trusted-workflows/workflow-issuers.ts";
 import { legacySignatureHeader } from "../../functions/webhooks/receiver/legacy-signature-header.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/webhooks/receiver/receiver-address.ts";
 
-/** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */
+/** The settings of a local run. The programs that talk to it (token, project, event, dlq, demo) read the same ones. */
 export interface LocalSettings {
   /** 0 = any free port. */
   port: number;
@@ -139,7 +139,7 @@ function checkJwks(): void {
 
 /** The issuer in a token decides whether it is one of a user or of a workflow. */
 function checkWorkflowIssuers(): void {
-  const ofUsers = [functionSettings.jwks()?.issuer, functionSettings.jwtIssuer()].map(issuerIdentity);
+  const ofUsers = [functionSettings.jwksIssuer(), functionSettings.jwtIssuer()].map(issuerIdentity);
   const shared = workflowIssuers().find(({ issuer }) => ofUsers.includes(issuerIdentity(issuer)));
   if (shared === undefined) return;
   throw new SettingError(

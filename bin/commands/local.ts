@@ -1,5 +1,6 @@
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { command } from "../command/command.ts";
+import { missingKeys } from "../command/issuer-keys.ts";
 import { mintToken } from "../command/mint-token.ts";
 import { readSettings, settingRows } from "../command/settings.ts";
 import { startCommand } from "../command/shell-commands.ts";
@@ -44,6 +45,8 @@ export async function main(): Promise<void> {
       },
     });
     stopOnSignal(() => service.stop());
+    const warning = await missingKeys();
+    if (warning) console.error(warning);
     await seedDemoUser();
     const { baseUrl, eventsQueueUrl } = service;
     const token = mintToken(settings.jwtSecret, demoUser.userId);

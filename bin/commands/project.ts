@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { membershipInput } from "../../functions/foundation/access/membership.ts";
+import { memberInput } from "../../functions/foundation/access/member.ts";
 import { ApiError } from "../../functions/foundation/platform/errors.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { parse } from "../../functions/foundation/schema/input.ts";
@@ -41,7 +41,7 @@ const optionByField: Record<string, string> = { user_id: "--user", project_id: "
 /** @throws UsageError that names the option of the first invalid field */
 function checkInput(input: object): void {
   try {
-    parse(membershipInput, input);
+    parse(memberInput, input);
   } catch (error) {
     const [first] = error instanceof ApiError ? (error.details ?? []) : [];
     if (first === undefined) throw error;

@@ -6,7 +6,7 @@ import { changing, when } from "../../functions/foundation/platform/expression.t
 export const demoUser = { userId: "demo-user", projectId: "01930000-0000-7000-8000-00000000d301" };
 
 /**
- * Puts the demo user into the demo project. Idempotent. It is none of the memberships that the platform has reported, so that
+ * Puts the demo user into the demo project. Idempotent. It is none of the members that the platform has reported, so that
  * a snapshot of the platform's members does not remove it.
  */
 export async function seedDemoUser(): Promise<void> {

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { Role } from "../../functions/foundation/access/membership.ts";
+import type { Role } from "../../functions/foundation/access/member.ts";
 import type { toListItem } from "../../functions/identity/service-accounts/service-account.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 

@@ -5,7 +5,7 @@ usage() {
   cat << 'END'
 Usage: STAGE=prod docs/runbook/remove-user.sh list|remove USER_ID
 
-list prints the projects of the user. remove deletes the user's API keys and memberships, and prints the answers of the
+list prints the projects of the user. remove deletes the user's API keys and the user from the projects, and prints the answers of the
 functions. USER_ID is the `sub` of the user's JWT; where the issuer has public keys, <issuer>#<sub>.
 Can be repeated: do it again once the user's last JWT has expired.
 END

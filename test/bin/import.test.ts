@@ -128,7 +128,7 @@ describe("members", () => {
       Array.from({ length }, () => memberOf(projects[index] ?? "")),
     );
     const mine = { ...memberOf(projects[1] ?? ""), user_id: userId };
-    // Its membership exists, with another role.
+    // It is a member already, with another role.
     const demo = { ...memberOf(local.projectId), user_id: demoUser.userId };
     const all = [demo, ...members.slice(0, 1).flat(), mine, ...members.slice(1).flat()];
     expect(await sync(all, "--apply")).toMatchObject({

@@ -483,7 +483,7 @@ extra() {
     expect(run(`${script("suspend-project.sh")} pause ${PROJECT}`)).toMatchObject({ code: 2, calls: [] });
   });
 
-  test("a user's keys are deleted first, then each membership is removed", () => {
+  test("a user's keys are deleted first, then the user is removed from each project", () => {
     const user = `a "quoted" \\ user|1`;
     const result = run(`${script("remove-user.sh")} remove '${user}'`, {
       setup: answers('{"revoked":2}', '{"removed":true}'),
@@ -502,7 +502,7 @@ extra() {
     expect(query).toContain(`--expression-attribute-values {":user":{"S":${JSON.stringify(user)}}}`);
   });
 
-  test("a membership that cannot be removed does not stop the others, and the script exits with 1", () => {
+  test("a project from which the user cannot be removed does not stop the others, and the script exits with 1", () => {
     const failed = '{"errorType":"Error"}';
     const result = run(`${script("remove-user.sh")} remove user-1`, {
       setup: answers('{"revoked":0}', failed, '{"removed":true}'),
@@ -529,7 +529,7 @@ extra() {
     expect(stderr).toContain("deployment-webhooks-prod has no output ApiKeysRevokeAllFunctionName.");
   });
 
-  test("no membership is removed while keys could not be deleted", () => {
+  test("the user stays a member while keys could not be deleted", () => {
     const result = run(`${script("remove-user.sh")} remove user-1`, { setup: answers('{"errorType":"Error"}') });
     expect(result.code).toBe(1);
     expect(invoked(result)).toHaveLength(1);

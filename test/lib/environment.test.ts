@@ -19,7 +19,8 @@ const credentialSettings = {
   JWT_REQUIRED_CLAIMS: '{"email_verified":true,"role":["member","owner"]}',
   JWKS_ISSUER: "https://sso.example.com/",
   JWKS_URI: "https://sso.example.com/keys",
-  JWKS_AUDIENCE: "platform",
+  JWKS_AUDIENCE: "web,mobile",
+  JWKS_AUDIENCE_CLAIM: "azp",
   JWKS_SHARES_USERS: "true",
   KEEPS_DATA: "true",
 };

@@ -23,7 +23,8 @@ export const everyOption = {
   jwks: {
     issuer: "https://sso.example.com/",
     uri: "https://sso.example.com/keys",
-    audience: "platform",
+    audience: ["web", "mobile"],
+    audienceClaim: "azp",
     sharesUsers: true,
   },
   workflowIssuers: [

@@ -47,17 +47,17 @@ test("a function that writes signing secrets without reading them cannot read th
   }
 });
 
-test("the API writes memberships of service accounts only, and reads those of people", () => {
+test("the API writes members that are service accounts only, and reads those that are people", () => {
   const expected = [
     ["createServiceAccount", "PutItem"],
     ["deleteServiceAccount", "DeleteItem"],
   ];
   const projects = dev.table("deployment-webhooks-dev-projects").id;
   for (const [id = "", write] of expected) {
-    const onMemberships = dev
+    const onMembers = dev
       .statementsOf(id)
       .filter(({ Resource }) => [Resource].flat().some((each) => each["Fn::GetAtt"]?.[0] === projects));
-    expect(onMemberships.map(({ Action, Condition }) => [Action, Condition])).toEqual([
+    expect(onMembers.map(({ Action, Condition }) => [Action, Condition])).toEqual([
       ["dynamodb:GetItem", undefined],
       [
         `dynamodb:${write}`,

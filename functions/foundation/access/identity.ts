@@ -94,5 +94,5 @@ export function idempotencyScopeOf(identity: Identity, projectId: string | undef
   return isScoped(identity) ? `${userId}\n${keyId}` : userId;
 }
 
-/** Returns the user id of a service account. No identity provider may issue it: see identity/authentication/jwt-claims.ts. */
+/** Returns the user id of a service account. No identity provider may issue it: see identity/authentication/jwt.ts. */
 export const serviceAccountUserId = (id: string): string => reservedUserIds.serviceAccount + id;

@@ -1,8 +1,8 @@
 import type { Access } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import type { Identity } from "./identity.ts";
-import type { Role } from "./membership.ts";
-import { roleOf } from "./membership-store.ts";
+import type { Role } from "./member.ts";
+import { roleOf } from "./member-store.ts";
 
 /**
  * Enforces `access` and `permission` of an endpoint row, or the same for another service of the platform.

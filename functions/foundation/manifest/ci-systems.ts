@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { issuerIdentity } from "./sign-in-rules.ts";
+import { isIssuerUrl, issuerIdentity } from "./sign-in-rules.ts";
 
 /**
  * A CI system that issues a token for each job. Data only.
@@ -51,7 +51,7 @@ const areDifferent = (values: unknown[]): boolean => new Set(values).size === va
  */
 export function workflowIssuerList<KeysField extends string>(keysField: KeysField, allowsLoopback = false) {
   const rule = allowsLoopback ? "must be an https URL, or http to 127.0.0.1" : "must be an https URL";
-  const url = z.string(rule).check(z.refine((text) => isUsableUrl(text, allowsLoopback), rule));
+  const url = z.string(rule).check(z.refine((text) => isIssuerUrl(text, allowsLoopback), rule));
   return z
     .array(
       z
@@ -83,13 +83,4 @@ export function workflowIssuerList<KeysField extends string>(keysField: KeysFiel
         "must have different issuers",
       ),
     );
-}
-
-const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
-
-function isUsableUrl(url: string, allowsLoopback: boolean): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, hostname, username, password } = new URL(url);
-  if (username !== "" || password !== "") return false;
-  return protocol === "https:" || (allowsLoopback && protocol === "http:" && LOOPBACK.has(hostname));
 }

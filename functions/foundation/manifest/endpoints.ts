@@ -77,8 +77,8 @@ export const REVOCATIONS_PER_MINUTE_PER_ADDRESS = 1_000;
  */
 const credentialsPerMinutePerUser = 120;
 
-/** The beginning of their user ids (foundation/access/identity.ts): these endpoints never change the membership of a person. */
-const membershipsOfServiceAccounts = { projects: "service-account:" } as const;
+/** The beginning of their user ids (foundation/access/identity.ts): these endpoints never change a member who is a person. */
+const serviceAccountMembers = { projects: "service-account:" } as const;
 
 /**
  * Keyed by operation id. `uses` has the calls of its function that do not follow from the other fields: a check of the role,
@@ -356,7 +356,7 @@ export const endpoints = {
     uses: [
       {
         tables: { projects: ["PutItem"], serviceAccounts: ["PutItem", "UpdateItem"], webhooks: ["GetItem"] },
-        writesOnly: membershipsOfServiceAccounts,
+        writesOnly: serviceAccountMembers,
       },
     ],
   },
@@ -387,7 +387,7 @@ export const endpoints = {
           serviceAccounts: ["GetItem", "UpdateItem", "DeleteItem"],
           userApiKeys: ["Query", "DeleteItem", "UpdateItem"],
         },
-        writesOnly: membershipsOfServiceAccounts,
+        writesOnly: serviceAccountMembers,
       },
     ],
   },

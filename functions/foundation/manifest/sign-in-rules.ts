@@ -4,7 +4,7 @@ export interface SignInSettings {
   /** Whether the stage keeps its data; false in a local run. */
   keepsData: boolean;
   /** The provider with the shared secret (HS256). Every stage has such a secret. */
-  jwt?: { issuer?: string | undefined; audience?: string | undefined } | undefined;
+  jwt?: { issuer?: string | undefined; audience?: string | string[] | undefined } | undefined;
   /** The issuer with public keys. */
   jwks?: { issuer: string; sharesUsers?: boolean | undefined } | undefined;
 }
@@ -15,6 +15,23 @@ export const issuerIdentity = (issuer = ""): string =>
     .trim()
     .toLowerCase()
     .replace(/^https?:\/\/|:443(?=\/|$)|\/+$/g, "");
+
+const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+/** Returns whether a text is an https URL without a password. @param allowsLoopback accepts http to this machine, for a local run */
+export function isIssuerUrl(url: string, allowsLoopback: boolean): boolean {
+  const parsed = URL.parse(url);
+  if (parsed === null || parsed.username !== "" || parsed.password !== "") return false;
+  const { protocol, hostname } = parsed;
+  return protocol === "https:" || (allowsLoopback && protocol === "http:" && LOOPBACK.has(hostname));
+}
+
+/**
+ * Claims with the audience of tokens that have no `aud`: `client_id` of Cognito's access tokens, `azp` of Clerk's session tokens.
+ * https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html,
+ * https://clerk.com/docs/guides/sessions/session-tokens
+ */
+export const audienceClaims = ["client_id", "azp"] as const;
 
 const dataRule =
   "must be set where data is kept: without it, a token that the provider signed for another application is a sign-in";

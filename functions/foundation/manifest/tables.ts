@@ -27,10 +27,10 @@ export const tables = {
   apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
   /** The API keys of each user in order of creation, and the counter that enforces the limit. */
   userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
-  /** Project memberships: one item per user and project, with the role. Written by the platform, and for service accounts by the API. */
+  /** Members of projects: one item per user and project, with the role. Written by the platform, and for service accounts by the API. */
   projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
   /**
-   * When the platform last changed each membership, in the order of the projects; also of those that it has removed, which have
+   * When the platform last changed each member, in the order of the projects; also of those that it has removed, which have
    * an expiry time. Spread over 16 shards.
    */
   memberVersions: {

@@ -204,7 +204,7 @@ export const workers = {
   "projects-sync-members": {
     file: "identity/members/sync-members",
     trigger: { kind: "invoke" },
-    // Five thousand memberships, of which all may change.
+    // Five thousand members, of which all may change.
     timeoutSeconds: 55,
     memoryMb: 512,
     uses: {

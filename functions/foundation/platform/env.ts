@@ -115,28 +115,14 @@ export const settings = {
   jwtRequiresIssuedAt: () => flag("JWT_REQUIRES_ISSUED_AT"),
   /** Whether the stage keeps its data. */
   keepsData: () => flag("KEEPS_DATA"),
-  /** The claims that a sign-in token must have, as JSON (identity/authentication/verify-jwt.ts); undefined = none. */
+  /** The claims that a sign-in token must have, as JSON (identity/authentication/user-jwt.ts); undefined = none. */
   jwtRequiredClaims: () => optional("JWT_REQUIRED_CLAIMS"),
-  /**
-   * The issuer whose public keys verify tokens; undefined = not configured. `sharesUsers`: whether its subjects are the
-   * same users as those of HS256 tokens.
-   * @throws SettingError when the address of the keys is not an https URL, or the audience is not set
-   */
-  jwks(): { issuer: string; uri: string; audience: string; sharesUsers: boolean | undefined } | undefined {
-    const issuer = optional("JWKS_ISSUER");
-    if (issuer === undefined) return undefined;
-    const uri = optional("JWKS_URI") ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
-    if (!/^https:\/\//.test(uri) || !URL.canParse(uri)) {
-      throw new SettingError(`JWKS_URI (by default derived from JWKS_ISSUER) must be an https URL, not "${uri}"`);
-    }
-    const audience = optional("JWKS_AUDIENCE");
-    if (audience === undefined) {
-      throw new SettingError(
-        "JWKS_AUDIENCE is not set. Set it to the audience (aud) of the tokens for this API: without it, tokens that the issuer signs for any other application would be accepted.",
-      );
-    }
-    return { issuer, uri, audience, sharesUsers: optionalFlag("JWKS_SHARES_USERS") };
-  },
+  /** The issuer whose public keys verify tokens (identity/authentication/user-jwt.ts); undefined = none. */
+  jwksIssuer: () => optional("JWKS_ISSUER"),
+  jwksUri: () => optional("JWKS_URI"),
+  jwksAudience: () => optional("JWKS_AUDIENCE"),
+  jwksAudienceClaim: () => optional("JWKS_AUDIENCE_CLAIM"),
+  jwksSharesUsers: () => optionalFlag("JWKS_SHARES_USERS"),
   /** The signature header of an earlier service, as JSON (webhooks/receiver/legacy-signature-header.ts); undefined = none. */
   legacySignatureHeader: () => optional("LEGACY_SIGNATURE_HEADER"),
   /** The permissions that the platform adds, as JSON (foundation/access/platform-permissions.ts); undefined = none. */

@@ -42,12 +42,23 @@ export const printableText = z.string(orRequired("must be a string")).check(
   isSeen,
 );
 
-/** A display name that a user chooses. Spaces around it are removed. */
-export const displayName = printableText.check(
+/** A name that the platform has stored. Spaces around it are removed. */
+export const platformName = printableText.check(
   z.trim(),
   z.refine((text) => text.replaceAll(BLANK, "") !== "", "must not be blank"),
   z.refine((text) => [...text].length <= MAX_NAME_CHARACTERS, `must be at most ${MAX_NAME_CHARACTERS} characters long`),
   z.meta({ minLength: 1, maxLength: MAX_NAME_CHARACTERS }),
+);
+
+/**
+ * A display name that a user chooses. Decoders replace bytes that are not UTF-8 with U+FFFD, such as an umlaut that PowerShell 5 sends in
+ * Latin-1. The name would be lost without a word.
+ */
+export const displayName = platformName.check(
+  z.refine(
+    (text) => !text.includes("\uFFFD"),
+    "must not contain U+FFFD, which replaces what is not UTF-8: send the body as UTF-8",
+  ),
 );
 
 /** A list of at most `max` entries. */

@@ -4,7 +4,7 @@ import { parse } from "../../foundation/schema/input.ts";
 import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, toCreated } from "./api-key.ts";
 import { provisionInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
-import { requireMembership } from "./require-membership.ts";
+import { requireMember } from "./require-member.ts";
 
 /**
  * Creates an API key for a user whose account a partner created. The platform invokes this function with IAM
@@ -13,7 +13,7 @@ import { requireMembership } from "./require-membership.ts";
  */
 export async function handler(input: unknown): Promise<CreatedApiKey> {
   const { user_id, ...apiKeyInput } = parse(provisionInput(), input);
-  await requireMembership(user_id, apiKeyInput.project_ids);
+  await requireMember(user_id, apiKeyInput.project_ids);
   const { apiKey, key } = createApiKey(user_id, apiKeyInput, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);
   log.info("api key provisioned", { user_id, key_id: apiKey.id });

@@ -6,9 +6,8 @@ import { ApiError } from "../../foundation/platform/errors.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { canonicalUuid } from "../../foundation/platform/uuid.ts";
 import { useOf } from "../api-keys/api-key.ts";
-import { headerValues, readCredential } from "./credential.ts";
-import { identify } from "./identify.ts";
-import { KeyNotLookedUpError } from "./jwt-claims.ts";
+import { type Credential, headerValues, readCredential } from "./credential.ts";
+import { ClaimError, type Jwt, KeyNotLookedUpError } from "./jwt.ts";
 
 /**
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
@@ -24,10 +23,12 @@ export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<
 }
 
 async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult | null> {
+  let credential: Credential | undefined;
   try {
-    return allow(event, await identifyCaller(event, new Date()));
+    credential = readCredential(event.multiValueHeaders ?? {});
+    return allow(event, await identifyCaller(event, credential, new Date()));
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) return deny(event, error);
+    if (error instanceof ApiError && error.status === 401) return deny(event, error, credential?.jwt);
     if (error instanceof KeyNotLookedUpError) {
       // Alarms do not count it as an error of the API: strangers who invent keys would page.
       const version = settings.functionVersion();
@@ -44,12 +45,16 @@ async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGa
 }
 
 /** https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-lambda-authorizer-input.html */
-async function identifyCaller(event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
-  const credential = readCredential(event.multiValueHeaders ?? {});
+async function identifyCaller(
+  event: APIGatewayRequestAuthorizerEvent,
+  credential: Credential | undefined,
+  now: Date,
+): Promise<Identity> {
   if (credential === undefined) {
     throw new ApiError("unauthorized", "Send a JWT or an API key in one header 'Authorization: Bearer <token>'.");
   }
-  return identify(credential, canonicalUuid(event.pathParameters?.project_id), () => lastUse(event, now), now);
+  const projectId = canonicalUuid(event.pathParameters?.project_id);
+  return credential.identify({ projectId, lastUse: () => lastUse(event, now), now });
 }
 
 function lastUse({ requestContext, multiValueHeaders }: APIGatewayRequestAuthorizerEvent, now: Date) {
@@ -60,13 +65,28 @@ function lastUse({ requestContext, multiValueHeaders }: APIGatewayRequestAuthori
 const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
   policy("Allow", identity.userId, event.methodArn, toContext(identity));
 
-/** Logs the reason of the rejection. Accepted callers are in the access log of API Gateway. */
-function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {
+/** Logs the reason of the rejection, and of a JWT which key and claim. Accepted callers are in the access log of API Gateway. */
+function deny(
+  event: APIGatewayRequestAuthorizerEvent,
+  error: ApiError,
+  jwt: Jwt | undefined,
+): APIGatewayAuthorizerResult {
+  const { code, message } = error;
   const version = settings.functionVersion();
   const detail = code === "invalid_token" ? message : undefined;
-  log.info("credential rejected", { reason: code, detail, version }, { rejectedCredentials: 1 });
+  const { header, claims } = jwt ?? {};
+  const { claim, values } = error instanceof ClaimError ? error : {};
+  const named = { alg: header?.alg, kid: header?.kid, iss: claims?.iss, ...values };
+  const texts = Object.fromEntries(Object.entries(named).map(([name, value]) => [name, shortText(value)]));
+  log.info("credential rejected", { reason: code, detail, version, claim, ...texts }, { rejectedCredentials: 1 });
   return policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
 }
+
+const MAX_LOGGED_CHARACTERS = 200;
+
+/** The log shows the beginning of a value: its length is the choice of the caller. */
+const shortText = (value: unknown): string | undefined =>
+  (typeof value === "string" ? value : JSON.stringify(value))?.slice(0, MAX_LOGGED_CHARACTERS);
 
 /**
  * Returns a policy for the whole stage. Each endpoint checks whether the caller may use it (`requireAccess`).

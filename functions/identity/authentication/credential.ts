@@ -1,11 +1,18 @@
-import { kindOfKey } from "../api-keys/imported-keys.ts";
-import { API_KEY_PREFIX } from "../api-keys/key-format.ts";
+import { apiKeyCredential } from "./api-key-credential.ts";
+import type { Accepted, CredentialKind } from "./credential-kind.ts";
+import { type Jwt, parseJwt } from "./jwt.ts";
+import { userJwt } from "./user-jwt.ts";
+import { workflowJwt } from "./workflow-jwt.ts";
 
-/**
- * The credential in the `Authorization` header. A token without the prefix `svc_`, or one of keys that the stage imports,
- * counts as a JWT, `svcp_…` included.
- */
-export type Credential = { kind: "api_key" | "jwt"; token: string };
+/** The first kind that accepts a token verifies it. */
+const kinds: CredentialKind[] = [apiKeyCredential, workflowJwt, userJwt];
+
+/** The credential in the `Authorization` header. */
+export interface Credential extends Accepted {
+  token: string;
+  /** undefined = the token does not have the form of a JWT. */
+  jwt: Jwt | undefined;
+}
 
 // RFC 6750, section 2.1: case-insensitive scheme, spaces, token.
 const BEARER = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i;
@@ -21,8 +28,12 @@ export function readCredential(headers: Record<string, string[] | undefined>): C
   if (value === undefined || values.length > 1) return undefined;
   const token = BEARER.exec(value)?.[1];
   if (token === undefined) return undefined;
-  const isKey = token.startsWith(API_KEY_PREFIX) || kindOfKey(token) !== undefined;
-  return { kind: isKey ? "api_key" : "jwt", token };
+  const jwt = parseJwt(token);
+  for (const kind of kinds) {
+    const accepted = kind(token, jwt);
+    if (accepted) return { token, jwt, ...accepted };
+  }
+  return undefined;
 }
 
 /**

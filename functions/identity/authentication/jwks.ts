@@ -2,24 +2,14 @@ import { createPublicKey, type KeyObject } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import https from "node:https";
-import {
-  FetchError,
-  JwksValidationError,
-  JwtBaseError,
-  JwtExpiredError,
-  JwtInvalidClaimError,
-  JwtNotBeforeError,
-  NonRetryableFetchError,
-} from "aws-jwt-verify/error";
+import { FetchError, JwksValidationError, JwtBaseError, NonRetryableFetchError } from "aws-jwt-verify/error";
 import type { Jwk } from "aws-jwt-verify/jwk";
-import { decomposeUnverifiedJwt, validateJwtFields } from "aws-jwt-verify/jwt";
-import { verifyJwtSync } from "aws-jwt-verify/jwt-verifier";
+import { JwtVerifierBase } from "aws-jwt-verify/jwt-verifier";
 import { settings } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { parseJson } from "../../foundation/platform/parse-json.ts";
-import { readHeader } from "./compact-jwt.ts";
-import { KeyNotLookedUpError, notValidYet, tokenExpired } from "./jwt-claims.ts";
+import { type Jwt, KeyNotLookedUpError } from "./jwt.ts";
 
 /*
  * Tokens of issuers that publish their keys. The keys are cached here, and not by the library, which would trust a key until the
@@ -40,18 +30,41 @@ const LOOKUP_BACKOFF_MS = 2_000;
 const MAX_LOOKUPS = 3;
 const LOOKUP_INTERVAL_MS = 2_000;
 
-/** An issuer, the address of its keys, and the required audience of its tokens. */
-export interface Jwks {
-  issuer: string;
-  uri: string;
-  audience: string;
+const anyClaims = { issuer: null, audience: null, jwksUri: "https://issuer.invalid/keys" };
+
+/**
+ * Verifies signatures with one key, which is converted once. `verifyJwtSync` of the library would reject a token for claims that this
+ * service does not use, so this calls what is below it, with claims of its own.
+ */
+class SignatureVerifier extends JwtVerifierBase<typeof anyClaims, typeof anyClaims, false> {
+  readonly #header: { alg: string; kid: string };
+
+  /** @param algorithm the only one that the key is used for */
+  constructor(jwk: Jwk, algorithm: string) {
+    super(anyClaims);
+    this.#header = { alg: algorithm, kid: "key" };
+    this.cacheJwks({ keys: [{ ...jwk, ...this.#header }] });
+  }
+
+  hasSigned({ parts, header }: Jwt): boolean {
+    const [headerB64, payloadB64, signatureB64] = parts;
+    const alg = header.alg === "Ed25519" ? "EdDSA" : header.alg;
+    if (alg !== this.#header.alg) return false;
+    const jwt = { header: this.#header, headerB64, payload: { iss: "issuer" }, payloadB64, signatureB64 };
+    try {
+      this.verifyDecomposedJwtSync(jwt, anyClaims.jwksUri, anyClaims);
+      return true;
+    } catch (error) {
+      if (error instanceof JwtBaseError || unfitSignatureCode.test((error as NodeJS.ErrnoException).code ?? ""))
+        return false;
+      throw error;
+    }
+  }
 }
 
 interface IssuerKey {
   kid: string | undefined;
-  /** With the only algorithm that the key is used for. */
-  jwk: Jwk;
-  publicKey: KeyObject;
+  verifier: SignatureVerifier;
 }
 
 /** What is known about the keys at an address. The number of addresses is limited by the configuration. */
@@ -81,7 +94,7 @@ const HTTP_TIMEOUT_MS = 3_000;
 const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;
 
-/** Plain http is accepted in a local run only, from this machine (workflow-issuer.ts). */
+/** Plain http is accepted in a local run only, from this machine: `isIssuerUrl`. */
 async function fetchOnce(uri: string): Promise<Buffer> {
   const { get } = uri.startsWith("http:") ? http : https;
   const request = get(uri, { signal: AbortSignal.timeout(HTTP_TIMEOUT_MS) });
@@ -104,7 +117,8 @@ async function fetchOnce(uri: string): Promise<Buffer> {
   }
 }
 
-async function download(uri: string): Promise<IssuerKey[]> {
+/** @throws FetchError or JwksValidationError */
+export async function downloadKeys(uri: string): Promise<IssuerKey[]> {
   const bytes = await fetchOnce(uri).catch((error) => {
     if (error instanceof NonRetryableFetchError) throw error;
     return fetchOnce(uri);
@@ -129,7 +143,7 @@ function usableKey(entry: unknown): IssuerKey | undefined {
     const algorithm = algorithmOf(publicKey);
     const isFor = alg === undefined || alg === algorithm || (alg === "Ed25519" && algorithm === "EdDSA");
     if (algorithm === undefined || !isFor) return undefined;
-    return { kid, publicKey, jwk: { ...publicKey.export({ format: "jwk" }), alg: algorithm } as Jwk };
+    return { kid, verifier: new SignatureVerifier(publicKey.export({ format: "jwk" }) as Jwk, algorithm) };
   } catch {
     return undefined;
   }
@@ -141,41 +155,45 @@ function algorithmOf({ asymmetricKeyType: type, asymmetricKeyDetails: details = 
   return type === "ed25519" ? "EdDSA" : undefined;
 }
 
-/** Errors when the issuer's keys are unavailable: no response, or one without valid keys or above a limit. */
-const issuerErrors = [FetchError, JwksValidationError];
-
 /** Codes of the errors that Node throws for a signature of a length or kind that does not fit the key. */
 const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)$/;
 
 /**
- * Returns the payload of a token that is signed by an issuer, or undefined for any other token. Public keys are fetched
- * every five minutes, and when a token names an unknown key.
- * @throws ApiError `token_expired`; `invalid_token` before its `nbf`; `service_unavailable` when its key is unknown and the keys
- * cannot be fetched, and `KeyNotLookedUpError` when they are not because of the upper bound: it may be valid, or a stranger has
- * invented the kid
- * @throws FetchError or another of `issuerErrors` when there are no keys of the issuer yet; the token may be valid
+ * Returns whether an issuer has signed a token. Public keys are fetched every five minutes, and when a token names an unknown key.
+ * @param uri address of the keys
+ * @param requireClaims throws an ApiError when the token would not be valid with any signature
+ * @throws ApiError `token_expired` when the key is unknown; `service_unavailable` when it is unknown and the keys cannot be fetched, and
+ * `KeyNotLookedUpError` when they are not because of the upper bound: it may be valid, or a stranger has invented the kid
+ * @throws FetchError or JwksValidationError when there are no keys of the issuer yet; the token may be valid
  */
-export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Promise<unknown> {
-  const state = stateOf(jwks.uri);
-  const { kid } = readHeader(token);
-  const expected = { ...jwks, graceSeconds: settings.jwtClockSkewSeconds() };
+export async function isSignedByIssuer(
+  uri: string,
+  jwt: Jwt,
+  now: Date,
+  requireClaims: () => unknown,
+): Promise<boolean> {
+  const state = stateOf(uri);
+  const { kid } = jwt.header;
+  if (kid !== undefined && typeof kid !== "string") return false;
+  await refreshKeys(state, uri, now);
+  const isSigned = isSignedWithKeys(state, jwt);
+  if (isSigned !== undefined) return isSigned;
+  // Unverified, but enough to reject: a token that would not be valid with any key needs no fetch.
+  if (!isAcceptable(requireClaims)) return false;
+  const isLookedUp = await lookUpKeys(state, uri, kid, now);
+  const isSignedWithNew = isSignedWithKeys(state, jwt);
+  if (isSignedWithNew === undefined && state.failed) throw unavailable(state.failed.error);
+  if (isSignedWithNew === undefined && !isLookedUp) throw new KeyNotLookedUpError();
+  return isSignedWithNew ?? false;
+}
+
+/** The claims of a token whose signature is not verified are not named, but an expired one is: its key may be a removed one. */
+function isAcceptable(requireClaims: () => unknown): boolean {
   try {
-    await refreshKeys(state, jwks.uri, now);
-    const payload = verify(state, token, kid, expected);
-    if (payload !== undefined) return payload;
-    // Unverified, but enough to reject: a token that would not be valid with any key needs no fetch.
-    validateJwtFields(decomposeUnverifiedJwt(token).payload, expected);
-    const isLookedUp = await lookUpKeys(state, jwks.uri, kid, now);
-    const found = verify(state, token, kid, expected);
-    if (found === undefined && state.failed) throw unavailable(state.failed.error);
-    if (found === undefined && !isLookedUp) throw new KeyNotLookedUpError();
-    return found;
+    requireClaims();
+    return true;
   } catch (error) {
-    if (error instanceof JwtExpiredError) throw tokenExpired();
-    if (error instanceof JwtNotBeforeError) throw notValidYet();
-    if (issuerErrors.some((kind) => error instanceof kind)) throw error;
-    if (error instanceof JwtBaseError || unfitSignatureCode.test((error as NodeJS.ErrnoException).code ?? ""))
-      return undefined;
+    if (error instanceof ApiError && error.code === "invalid_token") return false;
     throw error;
   }
 }
@@ -187,27 +205,14 @@ const unavailable = (cause: unknown) =>
   });
 
 /**
- * Returns the payload, or undefined when the token names a key that is not cached. A token without a kid is signed with the only key
- * of the issuer (OpenID Connect Core, section 10.1): if it is not, the key was replaced.
+ * Returns undefined when the token names a key that is not cached. A token without a kid is signed with the only key of the issuer
+ * (OpenID Connect Core, section 10.1): if it is not, the key was replaced.
  */
-function verify(
-  { keys }: IssuerState,
-  token: string,
-  kid: unknown,
-  expected: Jwks & { graceSeconds: number },
-): unknown {
+function isSignedWithKeys({ keys }: IssuerState, jwt: Jwt): boolean | undefined {
+  const { kid } = jwt.header;
   const candidates = keys.filter((key) => (kid === undefined ? keys.length === 1 : key.kid === kid));
-  let failure: unknown;
-  for (const { jwk, publicKey } of candidates) {
-    try {
-      return verifyJwtSync(token, jwk, expected, () => publicKey);
-    } catch (error) {
-      if (error instanceof JwtInvalidClaimError) throw error;
-      failure = error;
-    }
-  }
-  if (failure !== undefined && kid !== undefined) throw failure;
-  return undefined;
+  if (candidates.some(({ verifier }) => verifier.hasSigned(jwt))) return true;
+  return candidates.length > 0 && kid !== undefined ? false : undefined;
 }
 
 /** Fetches the keys unless they were fetched in the last five minutes. They are older only if the issuer does not respond. */
@@ -249,7 +254,7 @@ async function fetchKeys(state: IssuerState, uri: string, now: Date, backoffMs: 
 async function replaceKeys(state: IssuerState, uri: string, now: Date): Promise<void> {
   const startedAt = performance.now();
   try {
-    state.keys = await download(uri);
+    state.keys = await downloadKeys(uri);
     state.fetchedAt = now.getTime();
     state.failed = undefined;
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { Identity } from "../../foundation/access/identity.ts";
-import type { Project } from "../../foundation/access/membership.ts";
-import * as memberships from "../../foundation/access/membership-store.ts";
+import type { Project } from "../../foundation/access/member.ts";
+import * as members from "../../foundation/access/member-store.ts";
 import { defineEndpoint, okPage } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { workflowPermissions } from "../../foundation/manifest/permissions.ts";
@@ -18,7 +18,7 @@ export const handler = defineEndpoint(endpoints.listProjects, {
     const { userId, projectIds } = identity;
     const { items, nextCursor } = projectIds
       ? pageOf(await projectsOfScoped({ ...identity, projectIds }), query)
-      : await memberships.projectsOf(userId, query);
+      : await members.projectsOf(userId, query);
     const oldestFirst = items.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1));
     return okPage(oldestFirst, { requestUrl, query, nextCursor });
   },
@@ -31,7 +31,7 @@ async function projectsOfScoped({
   projectIds,
   permissions = [],
 }: ScopedIdentity): Promise<Project[]> {
-  if (authType !== "workflow") return memberships.projectsWith(userId, projectIds);
+  if (authType !== "workflow") return members.projectsWith(userId, projectIds);
   // A workflow is not a member. Its permissions are the same in all projects that it sees.
   const writes = workflowPermissions.filter((name) => name.endsWith(":write"));
   const role = writes.some((name) => permissions.includes(name)) ? "admin" : "viewer";

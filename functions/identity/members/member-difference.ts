@@ -1,7 +1,7 @@
-import type { MemberRef, MemberState } from "../../foundation/access/membership.ts";
+import type { MemberRef, MemberState } from "../../foundation/access/member.ts";
 import { invalidField } from "../../foundation/schema/input.ts";
 
-/* The order of the platform's changes of memberships, and what a snapshot changes. Pure. */
+/* The order of the platform's changes of members, and what a snapshot changes. Pure. */
 
 /** The projects of a page: those whose id is greater than `after`, up to and including `until`; absent = without a bound. */
 export interface ProjectRange {
@@ -16,7 +16,7 @@ export const overlaps = (one: ProjectRange, other: ProjectRange): boolean =>
   isBefore(one.after, other.until) && isBefore(other.after, one.until);
 const isBefore = (after = "", until: string | undefined): boolean => until === undefined || after < until;
 
-/** When the platform last changed a membership, and how. */
+/** When the platform last changed a member, and how. */
 export interface MemberVersion {
   /** As `memberName` returns it. */
   member: string;
@@ -26,13 +26,13 @@ export interface MemberVersion {
   removed?: true;
 }
 
-/** A change of a membership. `before` absent = there is none; `after` absent = it is removed. */
+/** A change of a member. `before` absent = is added; `after` absent = is removed. */
 export interface MemberChange extends MemberRef {
   before?: MemberState | undefined;
   after?: MemberState;
 }
 
-/** Returns the name of a membership. Names are in the order of the projects. */
+/** Returns the name of a member. Names are in the order of the projects. */
 export const memberName = ({ project_id, user_id }: MemberRef): string => `${project_id}#${user_id}`;
 
 const ID_CHARACTERS = 36;
@@ -44,7 +44,7 @@ const refOf = ({ member }: MemberVersion): MemberRef => ({
 export const isSame = (one: MemberState | undefined, other: MemberState | undefined): boolean =>
   one?.name === other?.name && one?.role === other?.role;
 
-/** How long the version of a removed membership is stored. An older snapshot is refused: it could add the member again. */
+/** How long the version of a removed member is stored. An older snapshot is refused: it could add the member again. */
 export const REMOVALS_KEPT_SECONDS = 60 * 24 * 3600;
 const MAX_CLOCK_SKEW_MS = 60_000;
 
@@ -65,12 +65,12 @@ export interface Difference {
 }
 
 /**
- * Compares a snapshot with the memberships in its range. A change that the platform has made later than the snapshot wins.
+ * Compares a snapshot with the members in its range. A change that the platform has made later than the snapshot wins.
  * @param version of the snapshot, as it is stored
- * @param versions of the memberships in the range that the platform has reported, by name: no others are removed
- * @param current the stored memberships of the snapshot, by name
+ * @param versions of the members in the range that the platform has reported, by name: no others are removed
+ * @param current the stored members of the snapshot, by name
  * @param later the ranges of later snapshots: their projects stay as they are
- * @returns `changes` has the removals first, and an entry without a difference for a membership that has no version yet
+ * @returns `changes` has the removals first, and an entry without a difference for a member that has no version yet
  */
 export function differenceOf(
   snapshot: (MemberRef & MemberState)[],

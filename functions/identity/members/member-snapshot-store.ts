@@ -1,5 +1,5 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
-import type { MemberRef, MemberState } from "../../foundation/access/membership.ts";
+import type { MemberRef, MemberState } from "../../foundation/access/member.ts";
 import { dynamo } from "../../foundation/platform/aws.ts";
 import {
   joined,
@@ -17,12 +17,12 @@ import { inBatches, inParallel } from "../../foundation/platform/parallel.ts";
 import { randomId } from "../../foundation/platform/random-id.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { invalidField } from "../../foundation/schema/input.ts";
+import { forgottenAt, removeMember, shards, upsertMember, writesOf } from "./member-change-store.ts";
 import { type MemberChange, type MemberVersion, memberName, overlaps, type ProjectRange } from "./member-difference.ts";
-import { forgottenAt, removeMember, shards, upsertMember, writesOf } from "./member-store.ts";
 
 /*
- * The snapshots of the platform's memberships: what they are compared with, and the changes that they make. Those that were
- * applied are remembered, because a membership that a snapshot leaves as it is has no new version.
+ * The snapshots of the platform's members: what they are compared with, and the changes that they make. Those that were
+ * applied are remembered, because a member that a snapshot leaves as it is has no new version.
  */
 
 /** The shards of the snapshots that were applied, by version, of those that are being applied, by time, and of numbers. */
@@ -53,7 +53,7 @@ const MAX_CALL_SECONDS = 60;
 
 /**
  * Runs a step while no other snapshot is applied to the same projects. The earlier of two at once would remove what the later
- * one has just found as it should be, and leaves without a new version: that would be a write for each membership, every night.
+ * one has just found as it should be, and leaves without a new version: that would be a write for each member, every night.
  * @throws ApiError `conflict` when another snapshot is being applied to some of these projects
  */
 export async function whileAlone<Result>(
@@ -84,7 +84,7 @@ export const appliedAfter = (version: string): Promise<ProjectRange[]> =>
 /** Shards read at once: each has pages of up to 1 MB in memory, and a cold start sends as many requests before its first response. */
 const PARALLEL_SHARDS = 2;
 
-/** Returns the versions of all memberships in a range that the platform has reported, by name. Strongly consistent. */
+/** Returns the versions of all members in a range that the platform has reported, by name. Strongly consistent. */
 export async function versionsIn({ after, until }: ProjectRange): Promise<Map<string, MemberVersion>> {
   // `$` follows the `#` of a name.
   const [first, last] = [after === undefined ? "0" : `${after}$`, until === undefined ? "g" : `${until}$`];
@@ -94,7 +94,7 @@ export async function versionsIn({ after, until }: ProjectRange): Promise<Map<st
   return new Map(found.flat().map((each) => [each.member, each]));
 }
 
-/** Returns those of these memberships that are stored, by name. Strongly consistent. */
+/** Returns those of these members that are stored, by name. Strongly consistent. */
 export async function membersOf(refs: MemberRef[]): Promise<Map<string, MemberState>> {
   const keys = refs.map(({ user_id, project_id }) => ({ user_id, project_id }));
   const stored = await readMany<MemberRef & MemberState>("projects", keys);
@@ -105,7 +105,7 @@ export async function membersOf(refs: MemberRef[]): Promise<Map<string, MemberSt
 const CHANGES_PER_TRANSACTION = 25;
 const PARALLEL_TRANSACTIONS = 4;
 
-/** Makes the changes of a snapshot, except for memberships that a later change has changed meanwhile. */
+/** Makes the changes of a snapshot, except for members that a later change has changed meanwhile. */
 export async function applySnapshot(
   changes: MemberChange[],
   version: string,

@@ -1,8 +1,8 @@
-import { removalInput } from "../../foundation/access/membership.ts";
+import { removalInput } from "../../foundation/access/member.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { parse } from "../../foundation/schema/input.ts";
+import * as members from "./member-change-store.ts";
 import { storedVersion } from "./member-difference.ts";
-import * as members from "./member-store.ts";
 
 /**
  * Removes a user from a project. The next request of the user for this project is `not_found`, with any credential.

@@ -1,4 +1,4 @@
-import { type MemberRef, snapshotInput } from "../../foundation/access/membership.ts";
+import { type MemberRef, snapshotInput } from "../../foundation/access/member.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { invalidField, parse } from "../../foundation/schema/input.ts";
@@ -17,7 +17,7 @@ import * as snapshots from "./member-snapshot-store.ts";
 export type SyncResult = Difference & { applied: boolean };
 
 /**
- * Compares the memberships of a range of projects with those of the platform, and makes them the same. A change that the
+ * Compares the members of a range of projects with those of the platform, and makes them the same. A change that the
  * platform has reported later wins. Idempotent. The platform invokes this function with IAM credentials.
  * @throws ApiError `conflict` when another snapshot is being applied to some of these projects
  * @param input `{version, members: [{user_id, project_id, name, role}], after, until, dry_run, force}`. `members` are all members

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { membershipOf } from "../../foundation/access/membership-store.ts";
+import { projectOf } from "../../foundation/access/member-store.ts";
 import { requireActive } from "../../foundation/access/suspension-store.ts";
 import { created, defineEndpoint } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
@@ -12,9 +12,9 @@ export const handler = defineEndpoint(endpoints.createServiceAccount, {
   async run({ params: { project_id }, input, identity, actor, onceOnly, now }) {
     await requireActive(project_id);
     const account = createServiceAccount(input, project_id, identity.userId, now, randomBytes(16));
-    const membership = await membershipOf(identity.userId, project_id);
+    const project = await projectOf(identity.userId, project_id);
     const response = toListItem(account);
-    await serviceAccounts.insert(account, membership?.name ?? "", actor, onceOnly(response));
+    await serviceAccounts.insert(account, project?.name ?? "", actor, onceOnly(response));
     return created(response);
   },
 });

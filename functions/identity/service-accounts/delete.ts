@@ -5,7 +5,7 @@ import * as apiKeys from "../api-keys/api-key-store.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /**
- * Removes a service account: first its membership, so that its keys can do nothing from the next request on, then its
+ * Removes a service account: first as a member, so that its keys can do nothing from the next request on, then its
  * keys, then the account. A request that fails in between is repeated after 30 seconds; the account is in the list until all is done.
  */
 export const handler = defineEndpoint(endpoints.deleteServiceAccount, {

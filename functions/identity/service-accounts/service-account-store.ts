@@ -27,8 +27,8 @@ const accountKey = (project_id: string, id: string) => ({
 const counterOf = (project_id: string) => ({ key: accountKey(project_id, COUNTER), attribute: "account_count" });
 
 /**
- * Stores a new service account and its membership in the project.
- * @param projectName as in the memberships of people
+ * Stores a new service account as a member of the project.
+ * @param projectName as it is stored for people
  * @throws ApiError `service_account_limit_reached` when the project has the maximum number, also under concurrent creates
  */
 export async function insert(
@@ -47,7 +47,7 @@ export async function insert(
       account: {
         Put: { TableName: tableName("serviceAccounts"), Item: account, ...onlyIf(when`attribute_not_exists(id)`) },
       },
-      membership: {
+      member: {
         Put: {
           TableName: tableName("projects"),
           Item: { user_id: serviceAccountUserId(id), project_id, name: projectName, role, created_at },
@@ -112,7 +112,7 @@ export async function insertKey(
 const REMOVAL_MS = 30_000;
 
 /**
- * Begins the removal of a service account: ends its membership, so that its keys can do nothing from the next request on,
+ * Begins the removal of a service account: removes it from the project, so that its keys can do nothing from the next request on,
  * and no key is created after this. Has an audit event of its own, because a removal that is cut off later has revoked all
  * access already. Continues a removal that was cut off.
  * @throws ApiError `not_found` when the project has no service account with this id, `conflict` while another request removes it
@@ -121,7 +121,7 @@ export async function beginRemoval(projectId: string, id: string, now: Date, by:
   const at = now.toISOString();
   const isBegun = await transactIf({
     account: changeUnlessRemoving(projectId, id, { removing_at: at }),
-    membership: {
+    member: {
       Delete: { TableName: tableName("projects"), Key: { user_id: serviceAccountUserId(id), project_id: projectId } },
     },
     revocation: revocationPut({ user_id: serviceAccountUserId(id) }, "service_account_deleted"),

@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
 import { serviceAccountUserId } from "../../foundation/access/identity.ts";
-import type { Role } from "../../foundation/access/membership.ts";
+import type { Role } from "../../foundation/access/member.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { displayName, fields, orRequired } from "../../foundation/schema/input.ts";
 
 /**
  * A caller without a person: it belongs to one project, has API keys of its own, and stays when people leave. As a user, it
- * has one membership, in its project.
+ * is a member of one project.
  */
 export interface ServiceAccount {
   id: string;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { membershipOf } from "../../foundation/access/membership-store.ts";
+import { projectOf } from "../../foundation/access/member-store.ts";
 import { requireActive } from "../../foundation/access/suspension-store.ts";
 import { created, defineEndpoint } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
@@ -17,7 +17,7 @@ export const handler = defineEndpoint(endpoints.createTrustedWorkflow, {
     await requireActive(params.project_id);
     const random = randomBytes(TRUSTED_WORKFLOW_RANDOM_BYTES);
     const trust = createTrustedWorkflow(input, issuerNamed(input.issuer), params.project_id, now, random);
-    const project = await membershipOf(identity.userId, params.project_id);
+    const project = await projectOf(identity.userId, params.project_id);
     const response = toResponse(trust);
     await trustedWorkflows.insert(trust, project?.name ?? "", actor, onceOnly(response));
     return created(response);

@@ -1,6 +1,6 @@
 import type { Actor } from "../../foundation/access/actor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../../foundation/access/identity.ts";
-import type { Project } from "../../foundation/access/membership.ts";
+import type { Project } from "../../foundation/access/member.ts";
 import type { TransactItem } from "../../foundation/platform/aws.ts";
 import {
   countDown,

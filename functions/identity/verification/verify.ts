@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Identity } from "../../foundation/access/identity.ts";
-import type { Role } from "../../foundation/access/membership.ts";
+import type { Role } from "../../foundation/access/member.ts";
 import { withPlatformPermissions } from "../../foundation/access/platform-permissions.ts";
 import { requireAccess } from "../../foundation/access/require-access.ts";
 import { permissions } from "../../foundation/manifest/permissions.ts";
@@ -9,10 +9,8 @@ import { log } from "../../foundation/platform/log.ts";
 import { allEnded } from "../../foundation/platform/parallel.ts";
 import { fields, invalidField, listOf, orRequired, parse, uuid } from "../../foundation/schema/input.ts";
 import { useOf } from "../api-keys/api-key.ts";
-import { expiryOf } from "../authentication/compact-jwt.ts";
 import { type Credential, readCredential } from "../authentication/credential.ts";
-import { identify } from "../authentication/identify.ts";
-import { KeyNotLookedUpError } from "../authentication/jwt-claims.ts";
+import { expiryOf, KeyNotLookedUpError } from "../authentication/jwt.ts";
 
 const MAX_CREDENTIALS = 100;
 
@@ -59,8 +57,8 @@ export type Verification =
 /**
  * Verifies credentials that other services of the platform receive, as the authorizer does: a deleted key is invalid at
  * once. A use counts for `last_used_at`. The platform invokes this function with IAM credentials.
- * @param input `{credentials: [{token, project_id, permission}]}`, at most 100. Without `project_id`, the membership is not
- *   checked; without `permission`, no permission is.
+ * @param input `{credentials: [{token, project_id, permission}]}`, at most 100. Without `project_id`, no role is checked;
+ *   without `permission`, no permission is.
  * @returns one result for each credential, in the same order
  * @throws Error when a credential cannot be checked, such as during an outage: it may be valid. A code for that entry would make a
  *   caller that treats every invalid result as a 401 sign users out
@@ -72,10 +70,11 @@ export async function handler(input: unknown): Promise<{ results: Verification[]
   const identities = new Map<string, Promise<Identity>>();
   /** Several entries with the same credential cause one read. What a workflow may do depends on the project. */
   const identityOf = (credential: Credential, projectId: string | undefined): Promise<Identity> => {
-    const { kind, token } = credential;
-    const key = kind === "api_key" ? token : `${token} ${projectId}`;
+    const { authType, token } = credential;
+    const key = authType === "workflow" ? `${token} ${projectId}` : token;
     const known = identities.get(key);
-    const identity = known ?? identify(credential, projectId, () => useOf(now, undefined, undefined), now);
+    const lastUse = () => useOf(now, undefined, undefined);
+    const identity = known ?? credential.identify({ projectId, lastUse, now });
     if (!known) identities.set(key, identity);
     return identity;
   };
@@ -98,7 +97,7 @@ async function verify(
     const access = project_id === undefined ? "user" : "viewer";
     const params: Record<string, string> = project_id === undefined ? {} : { project_id };
     const role = await requireAccess({ access, permission }, identity, params);
-    return toVerification(identity, credential, role);
+    return toVerification(identity, token, role);
   } catch (error) {
     // Not an error of the call: strangers who invent keys would make the checks of all other credentials fail.
     if (error instanceof KeyNotLookedUpError) return { valid: false, code: "invalid_token" };
@@ -112,7 +111,7 @@ const isOfEntry = (code: ErrorCode): code is keyof typeof codes => code in codes
 
 function toVerification(
   { authType, userId, keyId, permissions, projectIds, expiresAt }: Identity,
-  { kind, token }: Credential,
+  token: string,
   role: Role | undefined,
 ): Verification {
   return {
@@ -124,6 +123,6 @@ function toVerification(
     project_ids: projectIds ?? null,
     // In its projects, only its permissions limit a workflow.
     role: authType === "workflow" ? null : (role ?? null),
-    expires_at: kind === "jwt" ? expiryOf(token) : (expiresAt ?? null),
+    expires_at: authType === "api_key" ? (expiresAt ?? null) : expiryOf(token),
   };
 }

@@ -268,7 +268,7 @@ export function createClient(options: ClientOptions) {
     eachProjectAuditEvent: (projectId: string, query: AuditQuery = {}) =>
       eachItem(query.cursor, (cursor) => projectAuditEvents(projectId, { ...query, ...cursor })),
 
-    /** Returns all projects of the caller, oldest membership first. Requests as many pages as there are. */
+    /** Returns all projects of the caller, by the time of joining. Requests as many pages as there are. */
     async listProjects(): Promise<Project[]> {
       const projects: Project[] = [];
       for await (const project of client.eachProject()) projects.push(project);

@@ -124,7 +124,7 @@ export interface paths {
     };
     /**
      * List your projects
-     * @description With your role in each project. Pages are in the order of the ids, and each page has the oldest membership first. The `Link` header leads to the next page and is absent on the last one. A workflow sees the projects that trust it, with the role that its permissions correspond to. Permission: `projects:read`.
+     * @description With your role in each project. Pages are in the order of the ids, and each page is sorted by when you became a member. The `Link` header leads to the next page and is absent on the last one. A workflow sees the projects that trust it, with the role that its permissions correspond to. Permission: `projects:read`.
      */
     get: operations["listProjects"];
     put?: never;
@@ -147,7 +147,7 @@ export interface paths {
     };
     /**
      * List the deployment events of a project
-     * @description Newest first by the time of the event, or oldest first. The `Link` header has up to two links: `next` leads to the next page, also from an empty one; `monitor` to the events that are stored later, with `order=oldest`. To follow the feed, request the `monitor` link every few seconds, and each `next` at once. Each event is then returned at least once, also one that arrives late. One that is returned again has the same `id`. Requires membership of the project. Permission: `events:read`.
+     * @description Newest first by the time of the event, or oldest first. The `Link` header has up to two links: `next` leads to the next page, also from an empty one; `monitor` to the events that are stored later, with `order=oldest`. To follow the feed, request the `monitor` link every few seconds, and each `next` at once. Each event is then returned at least once, also one that arrives late. One that is returned again has the same `id`. Only for members of the project. Permission: `events:read`.
      */
     get: operations["listEvents"];
     put?: never;
@@ -170,7 +170,7 @@ export interface paths {
     };
     /**
      * List the deliveries of a project
-     * @description The deliveries of all webhooks that the project has now. Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or 2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
+     * @description The deliveries of all webhooks that the project has now. Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or 2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Only for members of the project. Permission: `deliveries:read`.
      */
     get: operations["listProjectDeliveries"];
     put?: never;
@@ -193,7 +193,7 @@ export interface paths {
     };
     /**
      * List the webhooks of a project
-     * @description Oldest first, without their secrets. Requires membership of the project. Permission: `webhooks:read`.
+     * @description Oldest first, without their secrets. Only for members of the project. Permission: `webhooks:read`.
      */
     get: operations["listWebhooks"];
     put?: never;
@@ -222,7 +222,7 @@ export interface paths {
     };
     /**
      * Show a webhook
-     * @description Requires membership of the project. Permission: `webhooks:read`.
+     * @description Only for members of the project. Permission: `webhooks:read`.
      */
     get: operations["getWebhook"];
     put?: never;
@@ -280,7 +280,7 @@ export interface paths {
     };
     /**
      * Show success rate and response times of a webhook
-     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. Requires membership of the project. Permission: `deliveries:read`.
+     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. Only for members of the project. Permission: `deliveries:read`.
      */
     get: operations["getWebhookStats"];
     put?: never;
@@ -357,7 +357,7 @@ export interface paths {
     };
     /**
      * Show a certification
-     * @description The report of each check, with a hint for each that did not pass. Kept for 30 days. Requires membership of the project. Permission: `deliveries:read`.
+     * @description The report of each check, with a hint for each that did not pass. Kept for 30 days. Only for members of the project. Permission: `deliveries:read`.
      */
     get: operations["getCertification"];
     put?: never;
@@ -382,7 +382,7 @@ export interface paths {
     };
     /**
      * List the deliveries of a webhook
-     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or 2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
+     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or 2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Only for members of the project. Permission: `deliveries:read`.
      */
     get: operations["listDeliveries"];
     put?: never;
@@ -409,7 +409,7 @@ export interface paths {
     };
     /**
      * Show a delivery
-     * @description With its payload, and the response to each attempt. Requires membership of the project. Permission: `deliveries:read`.
+     * @description With its payload, and the response to each attempt. Only for members of the project. Permission: `deliveries:read`.
      */
     get: operations["getDelivery"];
     put?: never;

@@ -72,7 +72,7 @@ const BEARER_TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
 /** For how long, and for how many credentials, a rejection answers the same question again. */
 const REJECTION_SECONDS = 1;
 const MAX_REJECTIONS = 1_000;
-/** The rejections that are about the credential alone. Any other depends on a membership, and a new one applies at once. */
+/** The rejections that are about the credential alone. Any other depends on whether the user is a member, and a new member is accepted at once. */
 const CREDENTIAL_CODES = ["invalid_api_key", "api_key_expired", "invalid_token", "token_expired"];
 /** Share of `maxStaleSeconds` between two reads of the feed: one may fail without a gap. */
 const POLL_SHARE = 0.4;
@@ -121,7 +121,7 @@ export class Verifier {
   }
 
   /**
-   * Verifies a credential. Only valid results are cached, so that a new membership is accepted at once. A rejected credential is
+   * Verifies a credential. Only valid results are cached, so that a new member is accepted at once. A rejected credential is
    * asked about once a second, and text that cannot be a credential is rejected without a call.
    * @param token without `Bearer`
    * @throws VerificationUnavailableError when neither the cache nor the service has a result
@@ -130,7 +130,7 @@ export class Verifier {
     const rejection = rejectionOf(token);
     if (rejection) return rejection;
     // Otherwise the many spellings of one id would displace other results. A null is left to the service, which refuses it:
-    // as an absent project, it would skip the check of the membership.
+    // as an absent project, it would skip the check that the user is a member.
     const entry = { token, permission, project_id: isText(projectId) ? projectId.toLowerCase() : projectId };
     this.#usedAt = now();
     if (!this.#isFollowing && !this.#isClosed) void this.#follow();

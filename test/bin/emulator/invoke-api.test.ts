@@ -22,13 +22,13 @@ async function invoke(baseUrl: string, name: string, payload?: unknown, headers:
 
 test("invokes the functions that the platform invokes under IAM, on the address of the API", async () => {
   const { userId, api } = service.user();
-  const membership = { user_id: userId, project_id: randomUUID(), name: "shop", role: "viewer" };
-  expect(await invoke(service.baseUrl, "projects-upsert-member", membership)).toMatchObject({
+  const member = { user_id: userId, project_id: randomUUID(), name: "shop", role: "viewer" };
+  expect(await invoke(service.baseUrl, "projects-upsert-member", member)).toMatchObject({
     status: 200,
     headers: { "content-type": "application/json" },
-    body: { id: membership.project_id, name: "shop", role: "viewer" },
+    body: { id: member.project_id, name: "shop", role: "viewer" },
   });
-  expect((await api.get("/v1/projects")).body.data).toMatchObject([{ id: membership.project_id, role: "viewer" }]);
+  expect((await api.get("/v1/projects")).body.data).toMatchObject([{ id: member.project_id, role: "viewer" }]);
   const { body } = await invoke(service.baseUrl, "api-keys-provision", { user_id: userId, name: "partner" });
   expect((await service.as(body.key).get("/v1/projects")).status).toBe(200);
   const revoked = await invoke(service.baseUrl, "api-keys-revoke-all", { user_id: userId });
@@ -96,8 +96,8 @@ test.each([
   ["Host", "localhost.attacker.example"],
 ])("rejects a request of a web page, with %s: %s, and changes nothing", async (name, value) => {
   const { userId, api } = service.user();
-  const membership = { user_id: userId, project_id: randomUUID(), name: "shop" };
-  expect(await invoke(service.baseUrl, "projects-upsert-member", membership, { [name]: value })).toMatchObject({
+  const member = { user_id: userId, project_id: randomUUID(), name: "shop" };
+  expect(await invoke(service.baseUrl, "projects-upsert-member", member, { [name]: value })).toMatchObject({
     status: 403,
     headers: { "x-amzn-errortype": "AccessDeniedException" },
   });

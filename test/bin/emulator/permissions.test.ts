@@ -103,15 +103,15 @@ const removeWebhook = () =>
       ],
     }),
   );
-const membershipOf = (user_id: string) => ({ user_id, project_id: "p" });
+const memberOf = (user_id: string) => ({ user_id, project_id: "p" });
 const addMember = (userId: string) => () =>
   dynamo().send(
     new TransactWriteCommand({
-      TransactItems: [{ Put: { TableName: locations.tables.projects, Item: membershipOf(userId) } }],
+      TransactItems: [{ Put: { TableName: locations.tables.projects, Item: memberOf(userId) } }],
     }),
   );
 const removeMember = (userId: string) => () =>
-  dynamo().send(new DeleteCommand({ TableName: locations.tables.projects, Key: membershipOf(userId) }));
+  dynamo().send(new DeleteCommand({ TableName: locations.tables.projects, Key: memberOf(userId) }));
 const ConditionExpression = "attribute_not_exists(id)";
 const checkWebhook = () =>
   dynamo().send(
@@ -140,7 +140,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["createWebhook", "write a transaction of items that it may put", insertWebhook],
   ["deleteWebhook", "write a transaction of items that it may delete", removeWebhook],
   ["createServiceAccount", "add a service account to a project", addMember("service-account:1")],
-  ["createServiceAccount", "read the membership of a person", getProject],
+  ["createServiceAccount", "read a member who is a person", getProject],
   ["deleteServiceAccount", "remove a service account from a project", removeMember("service-account:1")],
   ["projects-remove-member", "remove a person from a project", removeMember("u")],
   ["recoverDeliveries", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.slowDeliveries)],

@@ -127,7 +127,7 @@ describe("a result", () => {
     expect(await verifier.verify(key, elsewhere)).toEqual(rejected("not_found"));
   });
 
-  test("without a membership is asked for each time, so that a new membership is in force at once", async () => {
+  test("of a user who is no member is asked for each time, so that a new member is accepted at once", async () => {
     const { key, userId } = await givenKey();
     const projectId = randomUUID();
     const { verifier, cached } = givenVerifier();

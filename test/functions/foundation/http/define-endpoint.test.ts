@@ -189,6 +189,17 @@ test("a base64-encoded body is UTF-8", async () => {
   expect(JSON.parse(created.body).data).toMatchObject({ name: "Schl\u00fcssel \u2713" });
 });
 
+test("a name in another encoding than UTF-8 is refused with a message that says so", async () => {
+  const body = Buffer.from('{"name":"M\u00fcller"}', "latin1");
+  for (const event of [{ body: body.toString("base64"), isBase64Encoded: true }, { body: body.toString("utf8") }]) {
+    const { statusCode, body: refused } = await invoke(createKey, event);
+    expect([statusCode, JSON.parse(refused).error.message]).toEqual([
+      400,
+      expect.stringContaining("send the body as UTF-8"),
+    ]);
+  }
+});
+
 /** Invokes a handler as API Gateway does after the authorizer. */
 async function invoke(
   handler: typeof createKey,

@@ -286,6 +286,7 @@ describe("a rejected credential", () => {
         request_id: "request-1",
         reason,
         ...(reason === "invalid_token" && { detail: "The JWT is not signed by the identity provider." }),
+        ...(/token/.test(reason) && { alg: "HS256" }),
         stage: "local",
         version: "local",
         RejectedCredentials: 1,

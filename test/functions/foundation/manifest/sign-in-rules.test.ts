@@ -1,7 +1,7 @@
 import { setFunctionDefaults } from "../../../../bin/command/settings.ts";
 import { isRequiredClaims, missingSignInSettings } from "../../../../functions/foundation/manifest/sign-in-rules.ts";
 import { SettingError } from "../../../../functions/foundation/platform/errors.ts";
-import { publicKeyIssuer } from "../../../../functions/identity/authentication/verify-jwt.ts";
+import { publicKeyIssuer } from "../../../../functions/identity/authentication/user-jwt.ts";
 import { InvalidStageError, type Stage, validateStage } from "../../../../lib/stage.ts";
 import { stageNamed } from "../../../../lib/stages.ts";
 

@@ -109,50 +109,6 @@ test.each<[string, string[]]>([
   expect(settings.corsOrigins()).toEqual(expected);
 });
 
-test.each<[string, Record<string, string>, unknown]>([
-  ["no issuer", { JWKS_ISSUER: "", JWKS_URI: "https://idp.example.com/keys" }, undefined],
-  [
-    "an issuer and an audience",
-    { JWKS_ISSUER: "https://idp.example.com", JWKS_AUDIENCE: "api", JWKS_SHARES_USERS: "false" },
-    {
-      issuer: "https://idp.example.com",
-      uri: "https://idp.example.com/.well-known/jwks.json",
-      audience: "api",
-      sharesUsers: false,
-    },
-  ],
-  [
-    "an issuer with a trailing slash",
-    { JWKS_ISSUER: "https://idp.example.com/", JWKS_AUDIENCE: "api", JWKS_SHARES_USERS: "true" },
-    {
-      issuer: "https://idp.example.com/",
-      uri: "https://idp.example.com/.well-known/jwks.json",
-      audience: "api",
-      sharesUsers: true,
-    },
-  ],
-  [
-    "an issuer, a URI and an audience",
-    { JWKS_ISSUER: "https://idp.example.com", JWKS_URI: "https://keys.example.com/x.json", JWKS_AUDIENCE: "api" },
-    { issuer: "https://idp.example.com", uri: "https://keys.example.com/x.json", audience: "api" },
-  ],
-])("settings.jwks for %s", (_title, environment, expected) => {
-  Object.assign(process.env, environment);
-  expect(settings.jwks()).toEqual(expected);
-});
-
-test.each([
-  ["plain http", { JWKS_ISSUER: "http://idp.example.com" }, "http://idp.example.com/.well-known/jwks.json"],
-  ["no URL", { JWKS_ISSUER: "idp" }, "idp/.well-known/jwks.json"],
-  ["an invalid https URL", { JWKS_ISSUER: "https://idp", JWKS_URI: "https://[" }, "https://["],
-  ["a plain http URI", { JWKS_ISSUER: "https://idp", JWKS_URI: "http://idp/?https://" }, "http://idp/?https://"],
-])("settings.jwks throws for %s", (_title, environment, uri) => {
-  Object.assign(process.env, environment);
-  expect(() => settings.jwks()).toThrow(
-    new SettingError(`JWKS_URI (by default derived from JWKS_ISSUER) must be an https URL, not "${uri}"`),
-  );
-});
-
 function readSetting(name: string): unknown {
   switch (name) {
     case "LAST_USED_RESOLUTION_SECONDS":
@@ -177,12 +133,6 @@ function readSetting(name: string): unknown {
       throw new Error(`readSetting has no case for ${name}`);
   }
 }
-
-test.each(["", "api"])("settings.jwks throws for an issuer with the audience %j only if it is empty", (audience) => {
-  Object.assign(process.env, { JWKS_ISSUER: "https://idp.example.com", JWKS_AUDIENCE: audience });
-  if (audience) expect(settings.jwks()?.audience).toBe("api");
-  else expect(() => settings.jwks()).toThrow(/^JWKS_AUDIENCE is not set/);
-});
 
 test.each([
   [undefined, false],

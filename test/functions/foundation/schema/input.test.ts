@@ -57,6 +57,12 @@ test.each<[string, z.ZodMiniType, unknown, string]>([
   ["a UUID that is a number", uuid, 1, "must be a UUID"],
   ["a UUID with braces", uuid, "{0b0e7d53-3a3e-4b5a-9c7e-2f1d8f0a6c11}", "must be a UUID"],
   ["a name of 101 characters", displayName, "x".repeat(101), "must be at most 100 characters long"],
+  [
+    "a name with U+FFFD",
+    displayName,
+    "M\ufffdller",
+    "must not contain U+FFFD, which replaces what is not UTF-8: send the body as UTF-8",
+  ],
   ["a user id of 256 characters", userId, "x".repeat(256), "must have 1 to 255 characters"],
   ["a user id with a newline", userId, "user\n", "must not contain control characters"],
   ["a user id with an escape character", userId, "user\u001b[2J", "must not contain control characters"],

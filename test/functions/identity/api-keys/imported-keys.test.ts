@@ -18,7 +18,7 @@ afterEach(() => {
   delete process.env.IMPORTED_KEYS;
 });
 const kind = (prefix: string) => ({ prefix, hash: "sha256" });
-const kindOf = (token: string) => readCredential({ authorization: [`Bearer ${token}`] })?.kind;
+const kindOf = (token: string) => readCredential({ authorization: [`Bearer ${token}`] })?.authType;
 
 test("without the setting IMPORTED_KEYS there are none, and only svc_ begins an API key", () => {
   expect(importedKeyKinds()).toEqual([]);

@@ -121,6 +121,72 @@ describe("the policy", () => {
   });
 });
 
+describe("the log line of a rejected JWT", () => {
+  const sign = (claims: object, secret = process.env.JWT_SECRET ?? "", header = {}) =>
+    jwt.sign({ sub: "user-1", iss: "https://idp.example.com", aud: ["web"], ...claims }, secret, {
+      expiresIn: 600,
+      header: { alg: "HS256", kid: "key-1", ...header },
+    });
+  beforeEach(() => Object.assign(process.env, { JWT_ISSUER: "https://idp.example.com", JWT_AUDIENCE: "web,mobile" }));
+  afterEach(() => {
+    for (const name of ["JWT_ISSUER", "JWT_AUDIENCE", "JWT_REQUIRED_CLAIMS"]) delete process.env[name];
+  });
+  const named = { alg: "HS256", kid: "key-1" };
+
+  test.each<[string, object, object]>([
+    [
+      "iss",
+      { iss: "https://idp.example.com/" },
+      { expected: "https://idp.example.com", received: "https://idp.example.com/" },
+    ],
+    ["iss", { iss: undefined }, { expected: "https://idp.example.com" }],
+    ["aud", { aud: "https://api.example.com" }, { expected: '["web","mobile"]', received: "https://api.example.com" }],
+    ["aud", { aud: ["x".repeat(500)] }, { received: `["${"x".repeat(198)}` }],
+    ["sub", { sub: "CORP\\jdoe" }, { expected: 'must not contain " or \\', received: "CORP\\jdoe" }],
+    ["nbf", { nbf: 9e9 }, { received: "9000000000" }],
+    ["role", { role: "anon" }, { expected: "another kind of token", received: "anon" }],
+    ["email_verified", { email_verified: false }, { expected: "true", received: "false" }],
+  ])("names the claim %s of %j, what is expected, and what is received", async (claim, claims, values) => {
+    if (claim === "email_verified") process.env.JWT_REQUIRED_CLAIMS = '{"email_verified":true}';
+    const token = sign(claims);
+    const result = await authorizeToken(token);
+    expect(result?.context).toEqual({
+      errorCode: "invalid_token",
+      errorMessage: expect.stringMatching(/^[^"\\$\p{Cc}]+$/u),
+    });
+    expect(result?.context?.errorMessage).toMatch(new RegExp(`\\b${claim}\\b|not valid yet`));
+    expect(logged).toHaveLength(1);
+    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ reason: "invalid_token", ...named, claim, ...values });
+    expect(logged[0]).not.toContain(token.split(".")[1]);
+  });
+
+  test("with another signature names the key and the issuer, and no claim", async () => {
+    await authorizeToken(sign({ aud: "other" }, randomBytes(32).toString("hex")));
+    const line = JSON.parse(logged[0] ?? "");
+    expect(line).toMatchObject({
+      ...named,
+      iss: "https://idp.example.com",
+      detail: "The JWT is not signed by the identity provider.",
+    });
+    expect(Object.keys(line)).not.toEqual(expect.arrayContaining(["claim"]));
+  });
+
+  test("has no line break and at most 200 characters of what a stranger invents", async () => {
+    const invented = { kid: `a\n"b"${"x".repeat(300)}` };
+    await authorizeToken(sign({ iss: ["\n".repeat(300)] }, randomBytes(32).toString("hex"), invented));
+    const { kid, iss } = JSON.parse(logged[0] ?? "");
+    expect([kid.length, iss.length]).toEqual([200, 200]);
+  });
+
+  test("with more than 8 KB says so", async () => {
+    const token = sign({ groups: "x".repeat(8_000) });
+    const { errorMessage } = (await authorizeToken(token))?.context ?? {};
+    expect(errorMessage).toBe(
+      `The token has ${token.length} bytes, and the maximum is 8192. The identity provider can leave claims out, such as groups.`,
+    );
+  });
+});
+
 describe("an API key", () => {
   test("that was used recently costs one strongly consistent read and no write", async () => {
     const { key, record, useNow } = await createKey();

@@ -3,23 +3,23 @@ import { readCredential } from "../../../../functions/identity/authentication/cr
 const hex = "0123456789abcdef".repeat(4);
 
 test.each([
-  ["an API key", `Bearer svc_${hex}`, { kind: "api_key", token: `svc_${hex}` }],
-  ["a malformed API key with the prefix svc_", "Bearer svc_x", { kind: "api_key", token: "svc_x" }],
-  ["a partner key as a JWT", `Bearer svcp_${hex}`, { kind: "jwt", token: `svcp_${hex}` }],
-  ["SVC_ in upper case as a JWT", "Bearer SVC_x", { kind: "jwt", token: "SVC_x" }],
-  ["svc without the underscore as a JWT", "Bearer svc", { kind: "jwt", token: "svc" }],
-  ["a JWT", "Bearer a.b-_.c", { kind: "jwt", token: "a.b-_.c" }],
-  ["all characters of RFC 6750", "Bearer aZ09._~+/-=", { kind: "jwt", token: "aZ09._~+/-=" }],
-  ["the scheme in lower case", "bearer token", { kind: "jwt", token: "token" }],
-  ["the scheme in upper case", "BEARER token", { kind: "jwt", token: "token" }],
-  ["several spaces", "Bearer    token", { kind: "jwt", token: "token" }],
-  ["trailing spaces", "Bearer token  ", { kind: "jwt", token: "token" }],
+  ["an API key", `Bearer svc_${hex}`, { authType: "api_key", token: `svc_${hex}` }],
+  ["a malformed API key with the prefix svc_", "Bearer svc_x", { authType: "api_key", token: "svc_x" }],
+  ["a partner key as a JWT", `Bearer svcp_${hex}`, { authType: "jwt", token: `svcp_${hex}` }],
+  ["SVC_ in upper case as a JWT", "Bearer SVC_x", { authType: "jwt", token: "SVC_x" }],
+  ["svc without the underscore as a JWT", "Bearer svc", { authType: "jwt", token: "svc" }],
+  ["a JWT", "Bearer a.b-_.c", { authType: "jwt", token: "a.b-_.c" }],
+  ["all characters of RFC 6750", "Bearer aZ09._~+/-=", { authType: "jwt", token: "aZ09._~+/-=" }],
+  ["the scheme in lower case", "bearer token", { authType: "jwt", token: "token" }],
+  ["the scheme in upper case", "BEARER token", { authType: "jwt", token: "token" }],
+  ["several spaces", "Bearer    token", { authType: "jwt", token: "token" }],
+  ["trailing spaces", "Bearer token  ", { authType: "jwt", token: "token" }],
 ])("reads %s", (_title, value, expected) => {
-  expect(readCredential({ Authorization: [value] })).toEqual(expected);
+  expect(readCredential({ Authorization: [value] })).toMatchObject(expected);
 });
 
 test.each(["authorization", "AUTHORIZATION", "Authorization"])("reads the header under the name %s", (name) => {
-  expect(readCredential({ [name]: ["Bearer token"] })).toEqual({ kind: "jwt", token: "token" });
+  expect(readCredential({ [name]: ["Bearer token"] })).toMatchObject({ authType: "jwt", token: "token" });
 });
 
 test.each([

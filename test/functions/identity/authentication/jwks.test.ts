@@ -17,7 +17,10 @@ import fc from "fast-check";
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { handler as authorizer } from "../../../../functions/identity/authentication/authorizer.ts";
-import { verifyJwt } from "../../../../functions/identity/authentication/verify-jwt.ts";
+import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
+import { verifyJwt as verifyParsed } from "../../../../functions/identity/authentication/user-jwt.ts";
+
+const verifyJwt = (token: string, now: Date) => verifyParsed(token, parseJwt(token), now);
 
 const fixture = (name: string) => readFileSync(new URL(`../../../fixtures/${name}`, import.meta.url));
 const cert = fixture("tls-cert.pem");
@@ -177,6 +180,29 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
       await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
     }
   });
+
+  test("is accepted whatever claims it has that are not used", async () => {
+    const unused = { scope: ["openid", "api"], jti: 7, azp: null, email: "a@b.c", auth_time: "x", amr: [1], cnf: {} };
+    expect(await verify(sign(alg, { ...claims(), ...unused }))).toBe(userId());
+  });
+
+  test.each([
+    ["iss", () => ({ iss: `${issuer}/` })],
+    ["aud", () => ({ aud: "api/" })],
+    ["sub", () => ({ sub: 5 })],
+    ["exp", () => ({ exp: String(nowSeconds() + 600) })],
+    ["iat", () => ({ iat: null })],
+  ])(
+    "is rejected with the name of the claim %s, but not under an unknown kid or with another signature",
+    async (claim, more) => {
+      const payload = { ...claims(), ...more() };
+      await expect(verify(sign(alg, payload))).rejects.toMatchObject({ ...apiError("invalid_token"), claim });
+      const general = { message: "The JWT is not signed by the identity provider." };
+      await expect(verify(sign(alg, payload, { alg, kid: "x" }))).rejects.toMatchObject(general);
+      const other = makePairs[alg]?.().privateKey;
+      await expect(verify(sign(alg, payload, { alg, kid: alg }, other))).rejects.toMatchObject(general);
+    },
+  );
 
   test("is accepted only for the configured audience", async () => {
     expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe(userId());
@@ -508,9 +534,10 @@ describe("the issuer's keys", () => {
     await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
   });
 
-  test("are for EdDSA also with the alg Ed25519 of RFC 9864", async () => {
+  test("are for EdDSA also with the alg Ed25519 of RFC 9864, in the key or in the token", async () => {
     issuerResponse.body = { keys: [jwkOf("EdDSA", { alg: "Ed25519" })] };
     expect(await verify(sign("EdDSA"))).toBe(userId());
+    expect(await verify(sign("EdDSA", claims(), { alg: "Ed25519", kid: "EdDSA" }))).toBe(userId());
   });
 
   test.each(algorithms)(

@@ -65,12 +65,12 @@ test("a scoped key reads its projects by id, however many its user has", async (
   expect(reads).toEqual(["BatchGetItemCommand"]);
 });
 
-test("returns the projects of the caller only, oldest membership first", async () => {
+test("returns the projects of the caller only, by the time of joining", async () => {
   const [one, two] = [service.user(), service.user()];
   const ofOne: string[] = [];
   for (let count = 0; count < 12; count++) {
     ofOne.push(await service.project(one.userId));
-    // Memberships of the same millisecond have no defined order.
+    // Members of the same millisecond have no defined order.
     await setTimeout(2);
   }
   const shared = await service.project(one.userId);

@@ -16,7 +16,7 @@ const versionOf = (user_id: string, at: string, removed?: true) => ({
 });
 
 test.each([
-  ["a new membership is added", [{}], [], [], { added: 1 }, 1],
+  ["a new member is added", [{}], [], [], { added: 1 }, 1],
   ["the same one is unchanged, and is not written", [{}], [versionOf("u", before)], [state], { unchanged: 1 }, 0],
   ["the same one without a version gets one", [{}], [], [state], { unchanged: 1 }, 1],
   ["one with another role is changed", [{ role: "viewer" }], [versionOf("u", before)], [state], { changed: 1 }, 1],

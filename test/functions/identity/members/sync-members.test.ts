@@ -353,7 +353,7 @@ describe("two snapshots at the same moment", () => {
   });
 });
 
-test("unchanged memberships cost reads only, one for a hundred", async () => {
+test("unchanged members cost reads only, one for a hundred", async () => {
   const { ids, range } = givenProjects(1);
   const members = Array.from({ length: 250 }, () => memberOf(ids[0]));
   await sync(members, range);

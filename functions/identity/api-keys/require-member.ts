@@ -1,4 +1,4 @@
-import { projectsWith } from "../../foundation/access/membership-store.ts";
+import { projectsWith } from "../../foundation/access/member-store.ts";
 import { invalidField } from "../../foundation/schema/input.ts";
 
 /**
@@ -7,9 +7,9 @@ import { invalidField } from "../../foundation/schema/input.ts";
  * @param projectIds undefined = the key is not limited to projects, and nothing is read
  * @throws ApiError `validation_error` for the first project that is not one of the user
  */
-export async function requireMembership(userId: string, projectIds: string[] | undefined): Promise<void> {
+export async function requireMember(userId: string, projectIds: string[] | undefined): Promise<void> {
   if (projectIds === undefined) return;
-  const memberships = new Set((await projectsWith(userId, projectIds)).map(({ id }) => id));
-  const unknown = projectIds.findIndex((id) => !memberships.has(id));
+  const own = new Set((await projectsWith(userId, projectIds)).map(({ id }) => id));
+  const unknown = projectIds.findIndex((id) => !own.has(id));
   if (unknown !== -1) throw invalidField(`project_ids.${unknown}`, "is not a project of the user");
 }

@@ -4,9 +4,12 @@ import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import jwt from "jsonwebtoken";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
-import { jwtKeys, refreshJwtKeys } from "../../../../functions/identity/authentication/jwt-secret.ts";
-import { verifyJwt } from "../../../../functions/identity/authentication/verify-jwt.ts";
+import { jwtKeys, refreshJwtKeys } from "../../../../functions/identity/authentication/hs256.ts";
+import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
+import { verifyJwt as verifyParsed } from "../../../../functions/identity/authentication/user-jwt.ts";
 import { listening } from "../../../support/listening.ts";
+
+const verifyJwt = (token: string, now: Date) => verifyParsed(token, parseJwt(token), now);
 
 /** The versions in the fake Secrets Manager by stage, its error if it fails, and the requests that it received. */
 let versions: { AWSCURRENT?: string; AWSPREVIOUS?: string };
@@ -74,6 +77,11 @@ test("reads both versions of the secret and accepts tokens signed with either", 
     `${arn} AWSCURRENT`,
     `${arn} AWSPREVIOUS`,
   ]);
+});
+
+test("accepts a secret that was stored with the line end of its file", async () => {
+  versions = { AWSCURRENT: `${second}\n`, AWSPREVIOUS: `${first}\r\n` };
+  expect([await accepts(second), await accepts(first), await accepts(third)]).toEqual([true, true, false]);
 });
 
 test("accepts a secret without a previous version", async () => {
@@ -157,6 +165,8 @@ test.each([
   ["has no value", {}],
   ["is too short", { AWSCURRENT: "x".repeat(31) }],
   ["is empty", { AWSCURRENT: "" }],
+  ["has the form of the AWS console", { AWSCURRENT: JSON.stringify({ JWT_SECRET: "x".repeat(64) }) }],
+  ["is in quotes", { AWSCURRENT: `"${"x".repeat(64)}"` }],
 ])("throws an error with the ARN and without the value for a secret that %s", async (_title, stored) => {
   versions = stored;
   const error = await accepts(first).catch((caught: Error) => caught);

@@ -1,5 +1,5 @@
 import { platform } from "../../foundation/access/actor.ts";
-import type { MemberRef, MemberState, Project } from "../../foundation/access/membership.ts";
+import type { MemberRef, MemberState, Project } from "../../foundation/access/member.ts";
 import type { TransactItem } from "../../foundation/platform/aws.ts";
 import { readItem, transactIf, updateIf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
@@ -16,8 +16,8 @@ import {
 } from "./member-difference.ts";
 
 /*
- * The changes of memberships, which only the platform makes. foundation/access/membership-store.ts reads them. The version of a membership
- * is the time at which the platform changed it. It is an item of its own, which stays for a while when the membership is
+ * The changes of members, which only the platform makes. foundation/access/member-store.ts reads them. The version of a member
+ * is the time at which the platform changed it. It is an item of its own, which stays for a while when the member is
  * removed, so that an older change that arrives later does not add the member again.
  */
 
@@ -73,9 +73,9 @@ export function writesOf(
 }
 
 /**
- * Adds a user to a project, or changes the project name and the role of that membership. Idempotent.
+ * Adds a user to a project, or changes the project name and the role of that member. Idempotent.
  * @param version undefined = now
- * @returns the membership as it is stored, which a later change may have made; undefined = a later change has removed it
+ * @returns the member as it is stored, which a later change may have made; undefined = a later change has removed it
  */
 export async function upsertMember(
   ref: MemberRef,

@@ -4,19 +4,19 @@ import { readItem, readMany } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { allOf, selecting, when } from "../platform/expression.ts";
 import type { Page } from "../schema/page.ts";
-import type { Project, Role } from "./membership.ts";
+import type { Project, Role } from "./member.ts";
 
 /**
  * Returns a project and the role of a user in it; undefined = not a member. Strongly consistent: a change applies at once.
  */
-export async function membershipOf(user_id: string, project_id: string): Promise<Project | undefined> {
+export async function projectOf(user_id: string, project_id: string): Promise<Project | undefined> {
   const item = await readItem({ TableName: tableName("projects"), Key: { user_id, project_id } });
   return item && toProject(item);
 }
 
 /** Returns the role of a user in a project; undefined = not a member. Strongly consistent. */
 export const roleOf = async (userId: string, projectId: string): Promise<Role | undefined> =>
-  (await membershipOf(userId, projectId))?.role;
+  (await projectOf(userId, projectId))?.role;
 
 /**
  * Reads a page of the projects of a user, in the order of their ids. Strongly consistent.

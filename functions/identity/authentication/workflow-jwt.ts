@@ -13,18 +13,22 @@ import {
 } from "../trusted-workflows/workflow-grant.ts";
 import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
 import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
-import { readHeader, unverifiedIssuer } from "./compact-jwt.ts";
-import { checkTimes, invalidClaim, invalidToken, tokenExpired } from "./jwt-claims.ts";
-import { claimRules, verifyWithPublicKeys } from "./verify-jwt.ts";
+import type { Accepted } from "./credential-kind.ts";
+import { ClaimError, invalidToken, type Jwt, requireSignInHeader, requireWorkflowClaims, tokenExpired } from "./jwt.ts";
+import { claimRules, isSignedWithPublicKey } from "./user-jwt.ts";
 
 /** Signature algorithms of the tokens of CI systems. */
 const ALGORITHMS = ["RS256", "ES256"];
 
-/** Returns the CI system that a token names as its issuer, if the stage accepts its tokens. */
-export function workflowIssuerOf(token: string): WorkflowIssuer | undefined {
-  const issuers = workflowIssuers();
-  const named = issuers.length === 0 ? undefined : unverifiedIssuer(token);
-  return issuers.find(({ issuer }) => issuer === named);
+/** The token of a CI system that the stage accepts. The issuer that a token names chooses how it is verified: it never signs in a user. */
+export function workflowJwt(token: string, jwt: Jwt | undefined): Accepted | undefined {
+  const issuer = workflowIssuers().find((each) => each.issuer === jwt?.claims.iss);
+  return (
+    issuer && {
+      authType: "workflow",
+      identify: ({ projectId, now }) => identifyWorkflow(requireSignInHeader(token, jwt), issuer, projectId, now),
+    }
+  );
 }
 
 /**
@@ -36,13 +40,13 @@ export function workflowIssuerOf(token: string): WorkflowIssuer | undefined {
  *   service, which would count for alarms: the owner of a repository chooses its rate
  * @throws FetchError when the keys of the issuer are unavailable; the token may be valid
  */
-export async function identifyWorkflow(
-  token: string,
+async function identifyWorkflow(
+  jwt: Jwt,
   issuer: WorkflowIssuer,
   projectId: string | undefined,
   now: Date,
 ): Promise<Identity> {
-  const workflow = await verifyWorkflow(token, issuer, now);
+  const workflow = await verifyWorkflow(jwt, issuer, now);
   const repository = { issuer_url: issuer.issuer, repository_id: workflow.repositoryId };
   const matching = async (reading: Promise<(TrustedWorkflow | TrustDigest)[]>) => {
     const trusts = await reading.catch((error: unknown) => {
@@ -67,25 +71,25 @@ export async function identifyWorkflow(
   };
 }
 
-async function verifyWorkflow(token: string, issuer: WorkflowIssuer, now: Date): Promise<Workflow> {
-  const { alg } = readHeader(token);
-  const { issuer: iss, jwksUri: uri, audience, claims: style } = issuer;
-  const payload = ALGORITHMS.includes(alg)
-    ? await withAdvice(() => verifyWithPublicKeys({ issuer: iss, uri, audience }, token, now))
-    : undefined;
-  if (payload === undefined) {
-    throw invalidToken(`The JWT is not signed by the issuer ${issuer.name}, or is for another audience.`);
-  }
-  await withAdvice(async () => checkTimes(payload, now, claimRules()));
-  const workflow = workflowFromClaims(payload, style);
-  if (workflow === undefined) throw invalidClaim(repositoryClaimOf(style));
+async function verifyWorkflow(jwt: Jwt, issuer: WorkflowIssuer, now: Date): Promise<Workflow> {
+  const { name, issuer: iss, jwksUri, audience, claims: style } = issuer;
+  const rules = claimRules({ issuer: iss, audiences: [audience] });
+  const requireClaims = () => withAdvice(() => requireWorkflowClaims(jwt.claims, now, rules));
+  const isSigned =
+    ALGORITHMS.includes(jwt.header.alg) && (await isSignedWithPublicKey(jwksUri, jwt, now, requireClaims));
+  if (!isSigned) throw invalidToken(`The JWT is not signed by the issuer ${name}.`);
+  requireClaims();
+  const workflow = workflowFromClaims(jwt.claims, style);
+  const repositoryClaim = repositoryClaimOf(style);
+  if (workflow === undefined)
+    throw new ClaimError(repositoryClaim, { expected: "a numeric id", received: jwt.claims[repositoryClaim] });
   return workflow;
 }
 
 /** A workflow cannot sign in. */
-async function withAdvice<Result>(verify: () => Promise<Result>): Promise<Result> {
+function withAdvice(check: () => void): void {
   try {
-    return await verify();
+    check();
   } catch (error) {
     if (error instanceof ApiError && error.code === "token_expired")
       throw tokenExpired("Request a new one in the job.");

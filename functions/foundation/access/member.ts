@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
-import { displayName, fields, isoTime, listOf, orRequired, userId, uuid } from "../schema/input.ts";
+import { fields, isoTime, listOf, orRequired, platformName, userId, uuid } from "../schema/input.ts";
 import { personId } from "./person-id.ts";
 
 export type Role = "admin" | "viewer";
 
-/** A project and the membership of one user in it. */
+/** A project, and one user as a member of it. */
 export interface Project {
   id: string;
   name: string;
@@ -13,7 +13,7 @@ export interface Project {
   created_at: string;
 }
 
-/** What the platform says about a membership. */
+/** What the platform says about a member. */
 export type MemberState = Pick<Project, "name" | "role">;
 
 export interface MemberRef {
@@ -22,11 +22,11 @@ export interface MemberRef {
 }
 
 const role = z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"'));
-const membership = { user_id: personId, project_id: uuid, name: displayName };
+const member = { user_id: personId, project_id: uuid, name: platformName };
 
-/** Input of the platform that adds a user to a project, or changes the role or the project name of that membership. */
-export const membershipInput = fields({
-  ...membership,
+/** Input of the platform that adds a user to a project, or changes the role or the project name of that member. */
+export const memberInput = fields({
+  ...member,
   role: z._default(role, "admin"),
   version: z.optional(isoTime),
 });
@@ -50,7 +50,7 @@ export const snapshotInput = fields({
     ),
     z.transform((given: Date | number) => (typeof given === "number" && given > MAX_NUMBER ? new Date(given) : given)),
   ),
-  members: listOf(fields({ ...membership, role }), MAX_MEMBERS),
+  members: listOf(fields({ ...member, role }), MAX_MEMBERS),
   after: z.optional(uuid),
   until: z.optional(uuid),
   dry_run: z.optional(z.boolean("must be true or false")),

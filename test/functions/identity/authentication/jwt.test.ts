@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readHeader } from "../../../../functions/identity/authentication/compact-jwt.ts";
+import { parseJwt } from "../../../../functions/identity/authentication/jwt.ts";
 
 const header = Buffer.from('{"alg":"HS256"}').toString("base64url");
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -10,15 +10,11 @@ test.each([1, 2, 3, 32, 33, 34, 64, 256])("of a signature of %i bytes, one encod
     const encoded = signature.toString("base64url").slice(0, -1) + last;
     // Other text is another signature.
     if (!Buffer.from(encoded, "base64url").equals(signature)) return false;
-    try {
-      return readHeader(`${header}.e30.${encoded}`).alg === "HS256";
-    } catch {
-      return false;
-    }
+    return parseJwt(`${header}.e30.${encoded}`)?.header.alg === "HS256";
   });
   expect(accepted).toEqual([signature.toString("base64url").at(-1)]);
 });
 
 test("a signature that is not whole bytes is rejected", () => {
-  expect(() => readHeader(`${header}.e30.AAAAA`)).toThrow("well-formed JWT");
+  expect(parseJwt(`${header}.e30.AAAAA`)).toBeUndefined();
 });
