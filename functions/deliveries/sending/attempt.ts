@@ -57,7 +57,7 @@ export async function makeAttempt(
 /** How long after a rotation a rejected signature is explained by it. */
 const RECENT_ROTATION_MS = 30 * 60_000;
 
-/** Returns the `detail` of a rejection that nothing in the response explains, if the secret was rotated minutes before. */
+/** Returns the `detail` of a rejection that the response does not explain, if the secret was rotated minutes before. */
 function rotationDetail({ errorCode, statusCode = 0 }: Outcome, { secret_rotated_at }: Webhook, at: Date) {
   const isRejected = errorCode === "http_status" && [401, 403].includes(statusCode);
   if (secret_rotated_at === undefined || !isRejected) return undefined;
