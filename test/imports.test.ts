@@ -122,7 +122,10 @@ test("the stack imports only the manifest from the functions, and nothing from b
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
-/** They decide what is sent, what is a key, which text is refused and why a receiver failed, and the packages do the same: two copies could differ. */
+/**
+ * They decide what is sent, what is a key, which text is refused and why a receiver failed, and the packages do the same: two
+ * copies could differ.
+ */
 const shared = [
   "functions/foundation/events/failure-code.ts",
   "functions/webhooks/receiver/failure-cause.ts",

@@ -2,8 +2,8 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { FailureCode } from "../../functions/foundation/events/failure-code.ts";
 
 /*
- * What real receivers answer, as bytes, and what the service and `svc listen --forward` report about it. Each row has the public report or
- * the standard that it is from. A new report is a new row.
+ * What real receivers answer, as bytes, and what the service and `svc listen --forward` report about it. Each row has the
+ * public report or the standard that it is from. A new report is a new row.
  */
 
 type Bytes = string | Buffer;
@@ -121,6 +121,7 @@ const inFront: Row[] = [
   ["terraform-aws-atlantis#223", "a permanent redirect to a sign-in", to(308, "https://app.example.com/login?next=/hook"), "308 http_status", "sign-in page at app.example.com"],
   ["RFC 9110, section 15.4.4", "a 303 after a form", to(303, "https://app.example.com/thanks"), "303 http_status", "returned 303 to https://app.example.com/thanks: return 2xx"],
   ["RFC 9110, section 15.4.9", "a 308 to another path", to(308, "https://example.com/hook/"), "308 http_status", "register https://example.com/hook/ instead"],
+  ["RFC 9110, section 15.4.9", "a 308 of a receiver for sign-ins", to(308, "https://auth.example.com/sso-events/"), "308 http_status", "register https://auth.example.com/sso-events/ instead"],
   ["RFC 9110, section 15.4.2", "a 301 with a fragment", to(301, "https://example.com/hook#a"), "301 http_status", "register https://example.com/hook instead"],
   ["RFC 3987", "a Location in UTF-8", to(301, "https://example.com/café"), "301 http_status", "https://example.com/caf%C3%A9 instead"],
   ["RFC 3987", "a Location in Latin-1", to(301, Buffer.from("https://example.com/café", "latin1")), "301 http_status", "https://example.com/caf%C3%A9 instead"],
@@ -172,7 +173,7 @@ export const errors: [source: string, error: Failed, phase: "connecting" | "hand
   ["RFC 5280", { code: "PATH_LENGTH_EXCEEDED" }, "handshake", "tls_error", "(PATH_LENGTH_EXCEEDED)"],
   ["RFC 5280", { code: "CERT_NOT_YET_VALID" }, "handshake", "tls_error", "check the clock"],
   ["openssl", SSL("tlsv1 alert protocol version"), "handshake", "tls_error", "enable TLS 1.2 or 1.3"],
-  ["openssl", SSL("sslv3 alert handshake failure"), "handshake", "tls_error", "require no client certificate"],
+  ["openssl", SSL("sslv3 alert handshake failure"), "handshake", "tls_error", "allow usual ciphers"],
   ["openssl", { code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }, "handshake", "tls_error", "require no client certificate"],
   ["golang/go#63117", SSL("tlsv1 unrecognized name"), "handshake", "tls_error", "configure the host of the URL"],
   ["aws-lambda-python-runtime-interface-client#49", { code: "EAFNOSUPPORT", address: "2001:db8::1" }, "connecting", "connection_refused", "has only IPv6 addresses"],

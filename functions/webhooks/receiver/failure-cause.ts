@@ -2,8 +2,8 @@ import type { ClientRequest } from "node:http";
 import { type FailureCode, NO_IPV4, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
 
 /*
- * The cause of a failed request to a receiver: its code, and the `detail` of which failure-hints.ts makes a sentence. The command line
- * imports both, so that it reports about a receiver on a developer's machine what the service would report.
+ * The cause of a failed request to a receiver: its code, and the `detail` of which failure-hints.ts makes a sentence. The
+ * command line imports both, so that it reports about a receiver on a developer's machine what the service would report.
  */
 
 /** How far a request was when it failed. */
@@ -58,7 +58,7 @@ export function causeOf(error: RequestError, phase: Phase): Cause {
   return { errorCode: "invalid_response", detail: reason === undefined ? undefined : plain(reason) };
 }
 
-/** Some codes of OpenSSL cover many causes, which only its message names: `…:SSL routines:<function>:<reason>:…`, or the reason alone. */
+/** Some codes cover many causes, which only the message names: `…:SSL routines:<function>:<reason>:…`, or the reason alone. */
 function tlsDetail({ code = "", message = "" }: RequestError): string {
   const reason = code === "EPROTO" ? /:SSL routines:[^:]*:([^:]+)/.exec(message)?.[1] : undefined;
   return plain(reason ?? (code === "UNSPECIFIED" ? message : code)) || "no reason given";
@@ -89,8 +89,8 @@ const CSRF_TEXT = /[cx]srf|cross.site request forgery|authenticity.?token|the ch
 const SIGN_IN_TEXT = /<title>[^<]{0,80}(sign.?in|log.?in|single sign|authentication required)|type=["']?password/i;
 
 /**
- * Returns the `detail` of a complete response: the target of a redirect, the scheme of the credentials that it asks for, or what
- * answered in place of the receiver; undefined for most.
+ * Returns the `detail` of a complete response: the target of a redirect, the scheme of the credentials that it asks for, or
+ * what answered in place of the receiver; undefined for most.
  * @param from the URL of the request
  */
 export function answerDetail(status: number, headers: Headers, text: string, from: URL): string | undefined {
@@ -121,8 +121,8 @@ function redirectTarget(headers: Headers, from: URL): string | undefined {
 const CODINGS = /^(x-)?(gzip|compress)$|^(deflate|br|zstd)$/i;
 
 /**
- * Returns the start of a body as text. A compressed one is named instead of decompressed, so that a zip bomb has no effect: the request
- * asks for none.
+ * Returns the start of a body as text. A compressed one is named instead of decompressed, so that a zip bomb has no effect:
+ * the request asks for none.
  * @param bytes the start of the body
  * @param length number of its bytes that arrived
  */

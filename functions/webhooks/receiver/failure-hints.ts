@@ -96,7 +96,8 @@ const tlsFixes = [
   { causes: /too weak/, fix: "use a certificate with at least 2,048 bits (RSA) and a SHA-256 signature." },
   { causes: /wrong.version|packet.length|http.request/i, fix: "the port does not serve TLS, use that of https." },
   { causes: /protocol.version|unsupported.protocol/i, fix: "enable TLS 1.2 or 1.3." },
-  { causes: /required|handshake.failure/i, fix: "require no client certificate, which deliveries do not have." },
+  { causes: /certificate.required/i, fix: "require no client certificate, which deliveries do not have." },
+  { causes: /handshake.failure/i, fix: "require no client certificate, and allow usual ciphers of TLS 1.2." },
   { causes: /unrecognized.name/i, fix: "configure the host of the URL on the receiver." },
 ];
 
@@ -129,7 +130,7 @@ function statusHint(status: number, detail?: string): string {
 
 /** Of a host or a path that asks people to sign in. */
 const SIGN_IN_URL =
-  /^https?:\/\/(accounts?|auth|id|login|sso|[\w-]+\.cloudflareaccess)\.|[/_.-](log-?_?in|sign-?_?in|sso|saml2?|oauth2?|authorize|cdn-cgi\/access)([/?._-]|$)/i;
+  /^https?:\/\/(accounts|login|sso|[\w-]+\.cloudflareaccess)\.|[/_-](log-?_?in|sign-?_?in|sso|saml2?|oauth2?|authorize|cdn-cgi\/access)([/?.]|$)/i;
 /** Only these are about the URL itself, for any method: RFC 9110, section 15.4. */
 const MOVED = [301, 307, 308];
 

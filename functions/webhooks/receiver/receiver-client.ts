@@ -68,7 +68,7 @@ export function createReceiverClient(
   const singleUse = guardedAgents(allowed, resolve, { keepAlive: false });
   const connections = { reusable, singleUse, allowed };
   return {
-    // A URL that was stored before the rule for its host may end in a dot, which TLS does not allow in the name of a server.
+    // The host of a stored URL may end in a dot, which TLS does not allow in the name of a server.
     post: (url, headers, body) => post(connections, { url: new URL(normalizedUrl(url)), headers, body }, limits),
     async close() {
       for (const agent of [...Object.values(reusable), ...Object.values(singleUse)]) agent.destroy();
@@ -134,7 +134,7 @@ async function post({ reusable, singleUse, allowed }: Connections, request: Requ
   };
 }
 
-/** A reused connection was closed before any response to this request, or had bytes left that belong to the response before. */
+/** A reused connection was closed before any response to this request, or had bytes left of the response before. */
 class StaleConnectionError extends Error {}
 
 /** A stale connection fails within a round trip. A later failure is a failure of the receiver. */
@@ -160,7 +160,7 @@ interface Progress {
 /**
  * Sends the request and reads the response up to the limit.
  * @param deadlineAt on the clock of `performance`
- * @returns the first `maxExcerptBytes` of the body, and the number of bytes that were read; or why no complete response arrived
+ * @returns the first `maxExcerptBytes` of the body, and the number of bytes read; or why no complete response arrived
  * @throws StaleConnectionError
  */
 function sendRequest(
@@ -264,8 +264,8 @@ const errorWith = (code: string): Error => Object.assign(new Error(code), { code
  * delivery, and adds only `Connection`.
  */
 function rawHeaders({ host }: URL, headers: Record<string, string>, body: string): string[] {
-  // Request no compression. This client does not decompress responses, so a zip bomb has no effect. Firewalls reject requests
-  // without `Accept` (rule 920300 of the OWASP Core Rule Set).
+  // Request no compression. This client does not decompress responses, so a zip bomb has no effect. Firewalls reject
+  // requests without `Accept` (rule 920300 of the OWASP Core Rule Set).
   const raw = [
     "Host",
     host,

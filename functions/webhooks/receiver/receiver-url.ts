@@ -15,8 +15,8 @@ export function hostOf({ hostname }: URL): string {
 }
 
 /**
- * Returns a URL as it is requested: host in lower case and without its root dot, which is not part of a name in TLS (RFC 6066,
- * section 3), addresses in decimal, without default port and dot segments. If
+ * Returns a URL as it is requested: host in lower case and without its root dot, which is not part of a name in TLS (RFC
+ * 6066, section 3), addresses in decimal, without default port and dot segments. If
  * only the slash of an empty path is missing, the URL remains as it is: `https://example.com` and `https://example.com/`
  * are the same (RFC 3986, section 6.2.3). `https://EXAMPLE.com` and `https://example.com?a` get the slash.
  * @param text an absolute URL

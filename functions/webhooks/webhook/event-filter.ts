@@ -1,8 +1,8 @@
 import { isPrintable } from "../../foundation/schema/unseen-text.ts";
 
 /*
- * Which deployment events a webhook receives, and which filters the service accepts. The command line and the console import
- * this file to show what the service decides.
+ * Which deployment events a webhook receives, and which filters the service accepts. The command line and the console
+ * import this file to show what the service decides.
  */
 
 /** By field of an event's `data`: the values, one of which the field must have. A `*` at the end of a value matches any rest. */

@@ -129,7 +129,7 @@ export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 export const importInput = fields({ webhooks: rowList, dry_run: z.optional(z.boolean("must be true or false")) });
 
-/** The secret of an imported webhook: any text that a receiver can have in its configuration, because it has it already. */
+/** The secret of an imported webhook: any text that a receiver can hold, because it has it already. */
 const existingSecret = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
   // `trim` also finds a byte order mark.

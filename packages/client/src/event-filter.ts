@@ -44,7 +44,7 @@ export async function newestEvents(api: Pick<Client, "eachEvent">, projectId: st
 export interface Trial {
   decisions: (DeploymentEvent & { received: boolean; reason: string })[];
   summary: string;
-  /** A rule of the service that the filter breaks; and fields that none of the events has: their names may be misspelt. */
+  /** A rule of the service that the filter breaks, and fields that none of the events has and may be misspelt. */
   problems: string[];
 }
 
