@@ -1,6 +1,9 @@
 import type { MetricValues } from "../../foundation/platform/metrics.ts";
 import type { Attempt, Delivery } from "../line/delivery.ts";
 
+/** How a delivery reached its sender: its message carried it, or it waited in the line of its webhook. */
+export type Road = "carried" | "line";
+
 /** Facts about a recorded attempt that are not in the attempt itself. */
 export interface AttemptEffects {
   /** This process recorded the attempt, and no other attempt was requested while it was in flight. */
@@ -20,17 +23,16 @@ export interface AttemptEffects {
  * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
  * for a receiver that was down or slow.
  * @param delivery the row before the attempt
- * @param isCarried its message carried the delivery: the attempt did not wait in the backlog
  */
 export function attemptMetrics(
   delivery: Delivery,
   attempt: Attempt,
-  isCarried: boolean,
+  road: Road,
   { isDecisive, isLast, hasDisabledWebhook }: AttemptEffects,
 ) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
-  const isFirst = isScheduled && attempt.number === 1 && isCarried && isDecisive;
+  const isFirst = isScheduled && attempt.number === 1 && road === "carried" && isDecisive;
   // After a redelivery or a recovery, the time since the event depends on when the user requested it.
   const countsForLatency = isScheduled && delivery.requested_at === undefined && isDecisive;
   const untilSentMs = Math.max(

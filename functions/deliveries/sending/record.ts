@@ -121,7 +121,7 @@ function logAttempt({ basis, attempt, visit }: CompletedAttempt, effects: Attemp
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id: deployment_id ?? undefined };
   const outcome = error_code ?? "succeeded";
   const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, !visit, effects));
+  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, visit ? "line" : "carried", effects));
 }
 
 /**
@@ -156,7 +156,7 @@ async function writeAttempt(
     const transition = (followUp?: PlaceKey | AsPlanned) => attempted(basis, kept, followUp);
     if (!due) return change(row, transition(decision?.kind === "as_planned" ? { isRejected } : undefined));
     const failing = asFailing(webhook, basis, attempt);
-    return (await enter(failing, [{ delivery: row, due, transition }], visit !== undefined))[0];
+    return (await enter(failing, [{ delivery: row, due, transition }], visit))[0];
   };
   try {
     return await write(attempt);

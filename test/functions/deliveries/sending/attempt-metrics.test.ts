@@ -1,5 +1,9 @@
 import type { Attempt, Delivery } from "../../../../functions/deliveries/line/delivery.ts";
-import { type AttemptEffects, attemptMetrics } from "../../../../functions/deliveries/sending/attempt-metrics.ts";
+import {
+  type AttemptEffects,
+  attemptMetrics,
+  type Road,
+} from "../../../../functions/deliveries/sending/attempt-metrics.ts";
 import { metrics } from "../../../../functions/foundation/manifest/metrics.ts";
 
 const created_at = "2026-11-21T12:00:00.500Z";
@@ -15,8 +19,8 @@ const last: AttemptEffects = { isDecisive: true, isLast: true, hasDisabledWebhoo
 const retried = { ...last, isLast: false };
 
 /** The metrics that have a value, by key. */
-const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, isCarried = true) =>
-  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, isCarried, effects)));
+const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, road: Road = "carried") =>
+  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, road, effects)));
 
 const first = { attempts: 1, firstAttemptSuccess: 1, eventToFirstAttempt: 1_000 };
 
@@ -62,7 +66,7 @@ test.each<[string, object, object]>([
   ],
   [
     "a first attempt that waited in the backlog",
-    measured({}, success, last, false),
+    measured({}, success, last, "line"),
     { attempts: 1, deliveryLatency: 1_070 },
   ],
   [
@@ -74,7 +78,10 @@ test.each<[string, object, object]>([
 
 test("latency starts at created_at for a row without event_received_at", () => {
   const { event_received_at, ...old } = delivery;
-  expect(attemptMetrics(old, success, true, last)).toMatchObject({ eventToFirstAttempt: 500, deliveryLatency: 570 });
+  expect(attemptMetrics(old, success, "carried", last)).toMatchObject({
+    eventToFirstAttempt: 500,
+    deliveryLatency: 570,
+  });
 });
 
 test("latency is 0 when the clock of SQS is ahead", () => {
@@ -85,6 +92,6 @@ test("latency is 0 when the clock of SQS is ahead", () => {
 
 test("every measured value has a metric row", () => {
   expect(Object.keys(metrics)).toEqual(
-    expect.arrayContaining(Object.keys(attemptMetrics(delivery, success, true, last))),
+    expect.arrayContaining(Object.keys(attemptMetrics(delivery, success, "carried", last))),
   );
 });
