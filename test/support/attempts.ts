@@ -1,5 +1,5 @@
 import type { SQSEvent } from "aws-lambda";
-import { enter, enteringNew } from "../../functions/deliveries/line/backlog.ts";
+import { enter } from "../../functions/deliveries/line/backlog.ts";
 import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
 import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/line/delivery-queue.ts";
 import { readForRequest } from "../../functions/deliveries/line/delivery-store.ts";
@@ -41,17 +41,14 @@ export async function visitLine(webhook: Pick<Webhook, "project_id" | "id">, rem
   expect(await sendSlow(sqsEvent(workCall(webhook)), left(remainingMs))).toEqual({ batchItemFailures: [] });
 }
 
-/**
- * Makes an attempt of a delivery now, whatever the state of its webhook.
- * @param isInVisit absent = as when its message carries it
- */
-export async function attempt(delivery: Delivery, isInVisit = false): Promise<"accepted" | "failed" | "unrecorded"> {
+/** Makes an attempt of a delivery now, as when its message carries it, whatever the state of its webhook. */
+export async function attempt(delivery: Delivery): Promise<"accepted" | "failed" | "unrecorded"> {
   const { row, webhook, secrets } = await readForRequest(
     { webhook_id: delivery.webhook_id, id: delivery.id },
     delivery,
   );
   if (!webhook) throw new Error("The webhook is deleted.");
-  return makeAttempt(row ?? delivery, webhook, secrets, isInVisit ? { catchUp: () => {} } : undefined);
+  return makeAttempt(row ?? delivery, webhook, secrets);
 }
 
 export interface SentMessage {
@@ -102,7 +99,7 @@ export async function givenLine(webhook: Webhook, count: number): Promise<Delive
   const planned = Array.from({ length: count }, (_, index) =>
     newDelivery(webhook, new Date(Date.now() - 1_000 * (count - index))),
   );
-  const entering = planned.map((delivery) => enteringNew(delivery, new Date(delivery.created_at)));
+  const entering = planned.map((delivery) => ({ delivery, due: new Date(delivery.created_at) }));
   return (await enter(webhook, entering)).flatMap(({ row }) => row ?? []);
 }
 

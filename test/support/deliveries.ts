@@ -8,7 +8,7 @@ import {
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import * as events from "../../functions/deliveries/feed/event-store.ts";
-import { enter, enteringNew } from "../../functions/deliveries/line/backlog.ts";
+import { enter } from "../../functions/deliveries/line/backlog.ts";
 import { type Place, placeOf, placePages, putPlace } from "../../functions/deliveries/line/backlog-store.ts";
 import { change } from "../../functions/deliveries/line/change-delivery.ts";
 import { createDelivery, type Delivery } from "../../functions/deliveries/line/delivery.ts";
@@ -124,7 +124,7 @@ export async function givenWaiting(
   { due = new Date(), at = due, ...changes }: Partial<Delivery> & { due?: Date; at?: Date } = {},
 ): Promise<Delivery> {
   const delivery = { ...newDelivery(webhook, at), ...changes };
-  const [entered] = await enter(webhook, [enteringNew(delivery, due)]);
+  const [entered] = await enter(webhook, [{ delivery, due }]);
   if (!entered?.row) throw new Error("The delivery has no row.");
   return entered.row;
 }

@@ -3,12 +3,14 @@ import { inParallel } from "../../foundation/platform/parallel.ts";
 import { checkCircuit } from "../../webhooks/webhook/circuit-breaker.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
-import { afterDuplicate, enterAll, holdNew, type NewWaiting } from "../line/backlog.ts";
+import { afterDuplicate, type Entering, enter, holdNew } from "../line/backlog.ts";
 import { createDelivery, type Delivery } from "../line/delivery.ts";
 import { enqueue, fitsInMessage } from "../line/delivery-queue.ts";
 import * as deliveries from "../line/delivery-store.ts";
 
-export interface PlannedDelivery extends NewWaiting {
+/** A new delivery, and where it goes. */
+export interface PlannedDelivery extends Entering {
+  webhook: Webhook;
   /**
    * `carried`: a message is to carry the delivery. `waits`: it is to wait in the backlog. `held`: its webhook holds its
    * deliveries. `known`: it had a row before, which is `delivery`.
@@ -50,6 +52,8 @@ export async function planDelivery(
   return { kind: isCarried ? "carried" : "waits", webhook, delivery, due };
 }
 
+/** Lines that deliveries enter at once. */
+const PARALLEL_LINES = 10;
 /** Deliveries that are held at once. */
 const PARALLEL_HOLDS = 25;
 
@@ -63,13 +67,21 @@ export async function dispatch(
   const ofKind = (kind: PlannedDelivery["kind"]) => planned.filter((each) => each.kind === kind);
   const messages = ofKind("carried").map(({ delivery }) => ({ kind: "first" as const, delivery }));
   const rejected = new Set((await enqueue(messages)).map(({ delivery }) => delivery));
-  const { added, lost } = await enterAll(
-    planned.filter(({ kind, delivery }) => kind === "waits" || rejected.has(delivery)),
+  const lost = new Map<Delivery, unknown>();
+  const waiting = planned.filter(({ kind, delivery }) => kind === "waits" || rejected.has(delivery));
+  // The deliveries of one webhook share the write of its wake-up.
+  const lines = [...Map.groupBy(waiting, ({ webhook }) => webhook)];
+  const entered = await inParallel(lines, PARALLEL_LINES, ([webhook, line]) =>
+    enter(webhook, line).catch((error: unknown) => {
+      for (const { delivery } of line) lost.set(delivery, error);
+      return [];
+    }),
   );
   const held = await inParallel(ofKind("held"), PARALLEL_HOLDS, ({ delivery }) =>
     holdNew(delivery).catch((error: unknown) => void lost.set(delivery, error)),
   );
-  return { stored: added + held.filter((isNew) => isNew).length, lost };
+  const rows = [...entered.flat().map(({ isWritten }) => isWritten), ...held];
+  return { stored: rows.filter((isNew) => isNew).length, lost };
 }
 
 /**

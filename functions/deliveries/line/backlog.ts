@@ -1,12 +1,12 @@
 import { settings } from "../../foundation/platform/env.ts";
 import { inParallel } from "../../foundation/platform/parallel.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
-import { nextSendAt, type WebhookHealth } from "../../webhooks/webhook/circuit-breaker.ts";
+import { nextSendAt } from "../../webhooks/webhook/circuit-breaker.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import { wake } from "../../webhooks/webhook/wake-up-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
-import { callWorker } from "../../webhooks/webhook/worker-call.ts";
+import { callWorker, type LineVisit } from "../../webhooks/webhook/worker-call.ts";
 import { type Place, placeOf, putPlace, removePlace } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
 import { type Delivery, isOnRequest } from "./delivery.ts";
@@ -27,38 +27,38 @@ export interface Entering {
   due: Date;
   /** A user waits for it; absent = no. */
   isAsked?: boolean;
-  /** The place that the row names; absent = a new one. */
-  place?: Place;
-  /** Lets the row wait at the place. Called again, with another place, if another process may have removed the first. */
-  transition: (place: PlaceKey) => Transition;
+  /**
+   * Lets the row wait at the place. Called again, with another place, if another process may have removed the first. Absent = the
+   * delivery is new, and gets its row.
+   */
+  transition?: (place: PlaceKey) => Transition;
 }
 
 /** Rows that enter at once. */
 const PARALLEL_WRITES = 50;
-/** Lines that rows enter at once. */
-const PARALLEL_LINES = 10;
 
 /**
  * Lets rows of one webhook wait, and calls its worker if no look at the line was planned so early. A row that exists, or
  * has changed, so that it does not enter, stays as it is.
- * @param isInVisit the worker of the webhook does it, which looks at the line again before its visit ends
+ * @param visit in which they enter: its worker looks at the line again before its end; absent = the worker is called
  * @returns what became of each row, in the order given
  */
-export async function enter(webhook: Webhook, entering: readonly Entering[], isInVisit = false): Promise<Change[]> {
+export async function enter(webhook: Webhook, entering: readonly Entering[], visit?: LineVisit): Promise<Change[]> {
   if (entering.length === 0) return [];
   const now = new Date();
-  const placed = entering.map((each) => ({ place: placeOf(each.delivery, each.due, each.isAsked), ...each }));
+  const placed = entering.map((row) => ({ ...row, place: placeOf(row.delivery, row.due, row.isAsked) }));
   const at = new Date(Math.min(...placed.map(({ place }) => lookAt(webhook, place, now).getTime())));
   await inParallel(placed, PARALLEL_WRITES, ({ place }) => putPlace(place));
-  let isFirst = !isInVisit && (await wake(webhook, at));
-  const changes = await inParallel(placed, PARALLEL_WRITES, async ({ place, delivery, due, isAsked, transition }) => {
+  let isFirst = !visit && (await wake(webhook, at));
+  const changes = await inParallel(placed, PARALLEL_WRITES, async ({ place, delivery, due, isAsked, ...row }) => {
+    const transition = row.transition ?? ((to) => inserted(delivery, to));
     const places = [place];
     const result = await change(delivery, transition(place), async () => {
       const next = placeOf(delivery, due, isAsked);
       places.push(next);
       await putPlace(next);
       // The visit that has removed the first place may have removed the wake-up too.
-      if (!isInVisit && (await wake(webhook, at))) isFirst = true;
+      if (!visit && (await wake(webhook, at))) isFirst = true;
       return transition(next);
     });
     for (const { entry } of places) if (result.row?.place !== entry) await removePlace(webhook.id, entry);
@@ -68,51 +68,10 @@ export async function enter(webhook: Webhook, entering: readonly Entering[], isI
   return changes;
 }
 
-/** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. */
-export function lookAt(
-  webhook: WebhookHealth & Pick<Partial<Webhook>, "disabled_at" | "suspended_at">,
-  { due, is_asked }: Place,
-  now: Date,
-): Date {
+/** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. @param webhook undefined = it is deleted */
+export function lookAt(webhook: Webhook | undefined, { due, is_asked }: Place, now: Date): Date {
   if (is_asked) return now;
-  return holdsDeliveries(webhook) ? new Date(due) : nextSendAt(webhook, new Date(due), now);
-}
-
-/** A new delivery waits. @param isAsked a user waits for it */
-export const enteringNew = (delivery: Delivery, due: Date, isAsked = false): Entering => ({
-  ...{ delivery, due, isAsked },
-  transition: (place) => inserted(delivery, place),
-});
-
-/** A new delivery that is to wait. */
-export interface NewWaiting {
-  webhook: Webhook;
-  delivery: Delivery;
-  due: Date;
-}
-
-/**
- * Lets new deliveries wait. Those of one webhook share the write of its wake-up.
- * @returns the number of those that had no row, and the errors of those that may not be stored
- */
-export async function enterAll(
-  waiting: readonly NewWaiting[],
-): Promise<{ added: number; lost: Map<Delivery, unknown> }> {
-  const lines = [...Map.groupBy(waiting, ({ webhook }) => webhook)];
-  const lost = new Map<Delivery, unknown>();
-  let added = 0;
-  await inParallel(lines, PARALLEL_LINES, async ([webhook, line]) => {
-    try {
-      const changes = await enter(
-        webhook,
-        line.map(({ delivery, due }) => enteringNew(delivery, due)),
-      );
-      added += changes.filter(({ isWritten }) => isWritten).length;
-    } catch (error) {
-      for (const { delivery } of line) lost.set(delivery, error);
-    }
-  });
-  return { added, lost };
+  return !webhook || holdsDeliveries(webhook) ? new Date(due) : nextSendAt(webhook, new Date(due), now);
 }
 
 /**
@@ -134,7 +93,8 @@ export async function holdNew(delivery: Delivery): Promise<boolean> {
 export async function putBack(webhook: Webhook, delivery: Delivery): Promise<void> {
   const { status, place: entry, next_attempt_at } = delivery;
   if (status !== "pending" || entry === undefined || next_attempt_at === undefined) return;
-  const [due, isAsked] = [new Date(next_attempt_at), isOnRequest(delivery)];
-  const place = { ...placeOf(delivery, due, isAsked), entry };
-  await enter(webhook, [{ delivery, due, place, transition: () => () => undefined }]);
+  const place = { ...placeOf(delivery, new Date(next_attempt_at), isOnRequest(delivery)), entry };
+  const at = lookAt(webhook, place, new Date());
+  await putPlace(place);
+  if (await wake(webhook, at)) await callWorker(webhook, at);
 }

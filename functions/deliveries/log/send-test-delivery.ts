@@ -5,7 +5,7 @@ import { accepted, defineEndpoint } from "../../foundation/http/define-endpoint.
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { recordRequest } from "../../foundation/records/audit-store.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
-import { enter, enteringNew } from "../line/backlog.ts";
+import { enter } from "../line/backlog.ts";
 import { createDelivery } from "../line/delivery.ts";
 import { testDeliveryInput, testedEvent, toListItem } from "./delivery-presenter.ts";
 
@@ -24,7 +24,7 @@ export const handler = defineEndpoint(endpoints.sendTestDelivery, {
     const delivery = createDelivery(event, webhook, now);
     const details = { delivery_id: delivery.id, event: delivery.event };
     await recordRequest("webhook.test_requested", actor, webhook, details, now);
-    await enter(webhook, [enteringNew(delivery, now, true)]);
+    await enter(webhook, [{ delivery, due: now, isAsked: true }]);
     return accepted(toListItem({ ...delivery, next_attempt_at: now.toISOString() }, webhook, now));
   },
 });

@@ -20,17 +20,17 @@ export interface AttemptEffects {
  * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
  * for a receiver that was down or slow.
  * @param delivery the row before the attempt
- * @param isCarried its message carried the delivery: the attempt did not wait in the backlog
+ * @param road its message carried the delivery, or it waited in the line of its webhook
  */
 export function attemptMetrics(
   delivery: Delivery,
   attempt: Attempt,
-  isCarried: boolean,
-  { isDecisive, isLast, hasDisabledWebhook }: AttemptEffects,
+  road: "carried" | "line",
+  { isDecisive = false, isLast = false, hasDisabledWebhook = false }: Partial<AttemptEffects> = {},
 ) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
-  const isFirst = isScheduled && attempt.number === 1 && isCarried && isDecisive;
+  const isFirst = isScheduled && attempt.number === 1 && road === "carried" && isDecisive;
   // After a redelivery or a recovery, the time since the event depends on when the user requested it.
   const countsForLatency = isScheduled && delivery.requested_at === undefined && isDecisive;
   const untilSentMs = Math.max(

@@ -3,7 +3,7 @@ import { log } from "../../foundation/platform/log.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import { isHealthy } from "../intake/plan-delivery.ts";
-import { enter, enteringNew, holdNew } from "../line/backlog.ts";
+import { enter, holdNew } from "../line/backlog.ts";
 import type { Delivery } from "../line/delivery.ts";
 import { readForRequest } from "../line/delivery-store.ts";
 import { makeAttempt } from "./attempt.ts";
@@ -28,7 +28,7 @@ export async function sendCarried(delivery: Delivery, isRepeated: boolean, remai
     await makeAttempt(row ?? delivery, webhook, secrets);
   } else if (!row) {
     // Due since its event, so that it keeps its place before later ones.
-    await enter(webhook, [enteringNew(delivery, new Date(delivery.created_at))]);
+    await enter(webhook, [{ delivery, due: new Date(delivery.created_at) }]);
   }
 }
 

@@ -1,5 +1,5 @@
 import { jest } from "@jest/globals";
-import { enter, enteringNew, holdNew } from "../../../../functions/deliveries/line/backlog.ts";
+import { enter, holdNew } from "../../../../functions/deliveries/line/backlog.ts";
 import { change } from "../../../../functions/deliveries/line/change-delivery.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import * as deliveries from "../../../../functions/deliveries/line/delivery-store.ts";
@@ -36,7 +36,7 @@ afterEach(async () => {
   await takeDeliveryMessages();
 });
 
-const entering = (due: Date, delivery = newDelivery(webhook), isAsked = false) => enteringNew(delivery, due, isAsked);
+const entering = (due: Date, delivery = newDelivery(webhook), isAsked = false) => ({ delivery, due, isAsked });
 const work = (delaySeconds: number, of = webhook) => ({
   ...{ queue: "slowDeliveries", group: of.project_id },
   ...{ delaySeconds, message: workCall(of) },

@@ -15,8 +15,8 @@ const last: AttemptEffects = { isDecisive: true, isLast: true, hasDisabledWebhoo
 const retried = { ...last, isLast: false };
 
 /** The metrics that have a value, by key. */
-const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, isCarried = true) =>
-  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, isCarried, effects)));
+const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, road: "carried" | "line" = "carried") =>
+  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, road, effects)));
 
 const first = { attempts: 1, firstAttemptSuccess: 1, eventToFirstAttempt: 1_000 };
 
@@ -62,7 +62,7 @@ test.each<[string, object, object]>([
   ],
   [
     "a first attempt that waited in the backlog",
-    measured({}, success, last, false),
+    measured({}, success, last, "line"),
     { attempts: 1, deliveryLatency: 1_070 },
   ],
   [
@@ -74,7 +74,10 @@ test.each<[string, object, object]>([
 
 test("latency starts at created_at for a row without event_received_at", () => {
   const { event_received_at, ...old } = delivery;
-  expect(attemptMetrics(old, success, true, last)).toMatchObject({ eventToFirstAttempt: 500, deliveryLatency: 570 });
+  expect(attemptMetrics(old, success, "carried", last)).toMatchObject({
+    eventToFirstAttempt: 500,
+    deliveryLatency: 570,
+  });
 });
 
 test("latency is 0 when the clock of SQS is ahead", () => {
@@ -85,6 +88,6 @@ test("latency is 0 when the clock of SQS is ahead", () => {
 
 test("every measured value has a metric row", () => {
   expect(Object.keys(metrics)).toEqual(
-    expect.arrayContaining(Object.keys(attemptMetrics(delivery, success, true, last))),
+    expect.arrayContaining(Object.keys(attemptMetrics(delivery, success, "carried", last))),
   );
 });
