@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { GetCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import fc from "fast-check";
 import { system } from "../../../../functions/foundation/access/actor.ts";
@@ -11,7 +11,6 @@ import {
   type ApiKey,
   createApiKey,
   type KeyEntry,
-  useOf,
 } from "../../../../functions/identity/api-keys/api-key.ts";
 import type { ApiKeyPatch } from "../../../../functions/identity/api-keys/api-key-input.ts";
 import {
@@ -22,9 +21,8 @@ import {
   removeByHash,
   roll,
   update,
-  updateLastUsed,
 } from "../../../../functions/identity/api-keys/api-key-store.ts";
-import { beforeTransaction, interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
+import { beforeTransaction, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
 import { notificationsAbout } from "../../../support/notifications.ts";
 import { usedReads } from "../../../support/request-budget.ts";
 import { freshResources } from "../../../support/resources.ts";
@@ -71,56 +69,6 @@ test("a change while other requests keep changing the key is the error of its us
   expect(random.mock.calls.length).toBeGreaterThanOrEqual(12);
   random.mockRestore();
   expect(await findByHash(key.key_hash)).toEqual(key);
-});
-
-describe("when the response is lost and the SDK sends the write again,", () => {
-  async function countOf(user_id: string): Promise<unknown> {
-    const Key = { user_id, id: "#count" };
-    const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("userApiKeys"), Key }));
-    return Item?.key_count;
-  }
-
-  test("insert stores one key and counts it once", async () => {
-    const key = newKey("user-3");
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    await insert(key);
-    expect(sent.requests).toBe(2);
-    expect([await listOf("user-3"), await countOf("user-3")]).toEqual([[key], 1]);
-  });
-
-  test("remove succeeds and counts once", async () => {
-    const key = newKey("user-4");
-    await insert(key);
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    await remove("user-4", key.id);
-    expect(sent.requests).toBe(2);
-    expect([await listOf("user-4"), await countOf("user-4")]).toEqual([[], 0]);
-  });
-
-  test("updateLastUsed stores the time", async () => {
-    const key = newKey("user-5");
-    await insert(key);
-    const now = new Date("2026-03-01T12:00:00.000Z");
-    const sent = loseNextResponse("UpdateItemCommand");
-    await updateLastUsed(key, useOf(now, "192.0.2.1", "curl/8"), new AbortController().signal);
-    expect(sent.requests).toBe(2);
-    expect(await findByHash(key.key_hash)).toEqual({
-      ...key,
-      last_used_at: now.toISOString(),
-      last_used_ip: "192.0.2.1",
-      last_used_user_agent: "curl/8",
-    });
-  });
-
-  test("roll replaces the secret once", async () => {
-    const key = newKey("user-6");
-    await insert(key);
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const { apiKey } = await rollOnce("user-6", key.id, 600);
-    expect(sent.requests).toBe(2);
-    expect(await listOf("user-6")).toEqual([apiKey]);
-    expect(await findByHash(key.key_hash)).toMatchObject({ id: key.id, ends_at: expect.any(String) });
-  });
 });
 
 const rollOnce = (user: string, id: string, overlapSeconds: number) =>

@@ -10,7 +10,7 @@ import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { type SuspensionResult, handler as suspendFor } from "../../../../functions/webhooks/webhook/suspend.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { visitLine } from "../../../support/attempts.ts";
-import { beforeHold, interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
+import { beforeHold, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -133,13 +133,6 @@ describe("the function", () => {
     expect((await ofWebhook(false)).suspended_at).toBeNull();
     expect(await shown()).toMatchObject({ enabled: true });
     await expect(ofWebhook(true, randomUUID())).rejects.toThrow("No webhook with this id exists.");
-  });
-
-  test("succeeds when the response of the table is lost and the SDK sends the transaction again", async () => {
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const { suspended_at } = await suspendFor({ project_id: scenario.projectId, suspended: true });
-    expect(sent.requests).toBe(2);
-    expect(await marksOf()).toEqual([suspended_at, suspended_at]);
   });
 
   test.each([

@@ -1,8 +1,6 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { ConditionsFailedError, dynamo } from "../../../../functions/foundation/platform/aws.ts";
-import { tableName } from "../../../../functions/foundation/platform/env.ts";
+import { ConditionsFailedError } from "../../../../functions/foundation/platform/aws.ts";
 import { plannedFailingTime } from "../../../../functions/foundation/records/notification.ts";
 import {
   claimProbe,
@@ -243,57 +241,14 @@ test("a write that conflicts with a transaction is repeated", async () => {
   expect(await stored()).toMatchObject({ failing_since: first });
 });
 
+/* The other writes are in calls.test.ts. */
 describe("when the response is lost and the SDK sends the write again,", () => {
-  test("insert stores one webhook and counts it once", async () => {
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const { webhook, secret, stored } = await givenWebhook();
-    expect(sent.requests).toBe(2);
-    expect(await stored()).toEqual(webhook);
-    expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
-    expect(await countOf(webhook)).toBe(1);
-  });
-
-  test("remove succeeds and counts once", async () => {
-    const { webhook, stored } = await givenWebhook();
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    await remove(webhook.project_id, webhook.id);
-    expect(sent.requests).toBe(2);
-    expect(await stored()).toBeUndefined();
-    expect(await countOf(webhook)).toBe(0);
-  });
-
-  test("update returns the changed webhook", async () => {
-    const { webhook } = await givenWebhook();
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const updated = await update(webhook.project_id, webhook.id, { enabled: false }, first);
-    expect(sent.requests).toBe(2);
-    expect(updated).toEqual({
-      ...webhook,
-      disabled_at: first,
-      disabled_reason: "manual",
-      disabled_notified_at: first,
-    });
-  });
-
   test.each<[string, Partial<Webhook>, (webhook: Webhook) => Promise<boolean>, Partial<Webhook>]>([
-    ["markFailing", {}, (webhook) => markFailing(webhook, first), { failing_since: first }],
-    [
-      "claimProbe, for the first probe,",
-      {},
-      (webhook) => claimProbe(webhook, second, "d"),
-      { probe_at: second, probed_id: "d" },
-    ],
     [
       "claimProbe, for a later probe,",
       { probe_at: first },
       (row) => claimProbe(row, second, "d"),
       { probe_at: second, probed_id: "d" },
-    ],
-    [
-      "disable with the reason gone",
-      {},
-      (webhook) => disable(webhook, "gone", first),
-      { disabled_at: first, disabled_reason: "gone", disabled_notified_at: first },
     ],
     [
       "disable with the reason failing",
@@ -310,15 +265,6 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     expect(await stored()).toEqual({ ...webhook, ...after });
   });
 
-  test("clearFailing removes the failure state", async () => {
-    const { webhook, stored } = await givenWebhook();
-    await changeWebhook(webhook, { failing_since: first, probe_at: second });
-    const sent = loseNextResponse("UpdateItemCommand");
-    await clearFailing(webhook);
-    expect(sent.requests).toBe(2);
-    expect(await stored()).toEqual(webhook);
-  });
-
   test("claimProbe returns false for a sender whose claim of the same time was too late", async () => {
     const { webhook } = await givenWebhook();
     expect(await claimProbe(webhook, first, "d")).toBe(true);
@@ -329,12 +275,6 @@ describe("when the response is lost and the SDK sends the write again,", () => {
   });
 });
 
-async function countOf({ project_id }: Webhook): Promise<unknown> {
-  const Key = { project_id, id: "#count" };
-  const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("webhooks"), Key, ConsistentRead: true }));
-  return Item?.webhook_count;
-}
-
 describe("notifications", () => {
   const failure = { status_code: 500, error_code: "http_status" } as const;
   const typesAbout = async ({ id }: Webhook) => (await notificationsAbout(id)).map(({ type }) => type);
@@ -343,14 +283,6 @@ describe("notifications", () => {
     const { webhook } = await givenWebhook();
     const calls = Array.from({ length: 8 }, (_, index) => disable(webhook, index % 2 ? "gone" : "failing", first));
     expect((await Promise.all(calls)).filter((isDisabled) => isDisabled)).toHaveLength(1);
-    expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
-  });
-
-  test("a webhook that is disabled when the response is lost has one", async () => {
-    const { webhook } = await givenWebhook();
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    expect(await disable(webhook, "gone", first)).toBe(true);
-    expect(sent.requests).toBe(2);
     expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
   });
 
