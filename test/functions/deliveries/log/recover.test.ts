@@ -191,19 +191,3 @@ test("recover returns 409 for a webhook in shadow mode, and works after the swit
   await scenario.api.patch(scenario.path, { mode: "live" });
   expect(await recover({ since, status: "shadowed" })).toBe(1);
 });
-
-describe("recover rejects", () => {
-  test.each<[string, unknown, string]>([
-    ["a missing body", undefined, "since"],
-    ["a missing time", {}, "since"],
-    ["a time of null", { since: null }, "since"],
-    ["text that is not a time", { since: "yesterday" }, "since"],
-    ["another status", { since, status: "succeeded" }, "status"],
-    ["a status of null", { since, status: null }, "status"],
-    ["an unknown field", { since, until: since }, "until"],
-  ])("%s, and sends nothing", async (_, body, field) => {
-    const rows = await given("failed", "held");
-    expect(invalidFieldsOf(await post(body))).toEqual([field]);
-    for (const row of rows) expect(await rowOf(row)).toEqual(row);
-  });
-});

@@ -4,7 +4,7 @@ import { jest } from "@jest/globals";
 import fc from "fast-check";
 import { system } from "../../../../functions/foundation/access/actor.ts";
 import { meteredReads } from "../../../../functions/foundation/budgets/metered-reads-store.ts";
-import { ConditionsFailedError, dynamo } from "../../../../functions/foundation/platform/aws.ts";
+import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import {
   API_KEY_RANDOM_BYTES,
@@ -38,16 +38,6 @@ const listOf = (userId: string) => {
 
 const newKey = (user: string) =>
   createApiKey(user, { name: "ci" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES)).apiKey;
-
-test("insert never replaces the key of another user that has the same hash", async () => {
-  const first = newKey("user-1");
-  await insert(first);
-  const error = await insert({ ...newKey("user-2"), key_hash: first.key_hash }).catch((caught: unknown) => caught);
-  expect(error).toBeInstanceOf(ConditionsFailedError);
-  expect(error).toMatchObject({ items: ["record"] });
-  expect(await findByHash(first.key_hash)).toEqual(first);
-  expect([await listOf("user-1"), await listOf("user-2")]).toEqual([[first], []]);
-});
 
 test("a change while other requests keep changing the key is the error of its user, 429, and changes nothing", async () => {
   const key = newKey("user-changing");

@@ -1,6 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
-import { ConditionsFailedError } from "../../../../functions/foundation/platform/aws.ts";
 import { plannedFailingTime } from "../../../../functions/foundation/records/notification.ts";
 import {
   claimProbe,
@@ -15,9 +14,9 @@ import {
   type Webhook,
   type WebhookPatch,
 } from "../../../../functions/webhooks/webhook/webhook.ts";
-import { find, get, insert, list, remove, update } from "../../../../functions/webhooks/webhook/webhook-store.ts";
+import { find, get, insert, remove, update } from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
-import { changeWebhook, findSecrets } from "../../../support/deliveries.ts";
+import { changeWebhook } from "../../../support/deliveries.ts";
 import { notificationsAbout } from "../../../support/notifications.ts";
 import { freshResources } from "../../../support/resources.ts";
 import { itemsOf } from "../../../support/stored-items.ts";
@@ -139,37 +138,6 @@ test.each([
   },
 );
 
-test("insert never replaces a webhook with the same id", async () => {
-  const { webhook, secret, stored } = await givenWebhook();
-  const error = await insert({ ...webhook, url: otherUrl }, "whsec_other").catch((caught: unknown) => caught);
-  expect(error).toBeInstanceOf(ConditionsFailedError);
-  expect(await stored()).toEqual(webhook);
-  expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
-  expect(await list(webhook.project_id)).toEqual([webhook]);
-});
-
-test("markFailing sets the time of the first failure and keeps it", async () => {
-  const { webhook, stored } = await givenWebhook();
-  expect(await markFailing(webhook, first)).toBe(true);
-  expect(await markFailing(webhook, second)).toBe(false);
-  expect(await stored()).toEqual({ ...webhook, failing_since: first });
-});
-
-test("markFailing ignores a failure at a URL that has been replaced", async () => {
-  const { webhook, stored } = await givenWebhook();
-  await changeWebhook(webhook, { url: otherUrl });
-  expect(await markFailing(webhook, first)).toBe(false);
-  expect(await stored()).toEqual({ ...webhook, url: otherUrl });
-});
-
-test("clearFailing removes the whole failure state", async () => {
-  const { webhook } = await givenWebhook();
-  await markFailing(webhook, first);
-  await claimProbe(webhook, second, "d");
-  await clearFailing(webhook);
-  expect(await find(webhook.project_id, webhook.id)).toEqual(webhook);
-});
-
 test("claimProbe succeeds for one of several senders, for the first and for later probes", async () => {
   const { webhook, stored } = await givenWebhook();
   for (const next of [first, second]) {
@@ -209,11 +177,6 @@ describe("disable", () => {
     expect(await stored()).toEqual({ ...webhook, failing_since: second });
     await changeWebhook(webhook, { failing_since: first });
     expect(await disable(failing, "failing", second)).toBe(true);
-  });
-
-  test("with the reason gone does not depend on the failure state", async () => {
-    const { webhook } = await givenWebhook();
-    expect(await disable({ ...webhook, failing_since: first }, "gone", second)).toBe(true);
   });
 });
 
@@ -278,13 +241,6 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 describe("notifications", () => {
   const failure = { status_code: 500, error_code: "http_status" } as const;
   const typesAbout = async ({ id }: Webhook) => (await notificationsAbout(id)).map(({ type }) => type);
-
-  test("senders that disable a webhook at the same time write one", async () => {
-    const { webhook } = await givenWebhook();
-    const calls = Array.from({ length: 8 }, (_, index) => disable(webhook, index % 2 ? "gone" : "failing", first));
-    expect((await Promise.all(calls)).filter((isDisabled) => isDisabled)).toHaveLength(1);
-    expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
-  });
 
   test("a failed write writes none", async () => {
     const { webhook } = await givenWebhook();
@@ -394,15 +350,6 @@ describe("notifications", () => {
     expect(await stored()).not.toHaveProperty("disabled_at");
     const dues = (await notificationsAbout(id)).map(({ due_at }) => due_at);
     expect(dues).toEqual([first, "2026-03-01T12:10:00.000Z"]);
-  });
-
-  test("a user and a sender that disable a webhook at the same time write one", async () => {
-    const { webhook } = await givenWebhook();
-    await Promise.all([
-      update(webhook.project_id, webhook.id, { enabled: false }, first),
-      disable(webhook, "gone", second),
-    ]);
-    expect(await typesAbout(webhook)).toHaveLength(1);
   });
 
   test("a webhook that has failed for long has one until its next success, from whichever sender", async () => {
