@@ -258,18 +258,6 @@ test("a redelivery or a retry whose call SQS rejects is left to the sweep", asyn
   expect(await wakeUpOf(webhook)).toMatchObject({ due: (await rowOf(delivery)).next_attempt_at });
 });
 
-test("a record that the SDK repeats, because its response was lost, counts once", async () => {
-  receiver.respondWith(500);
-  interceptDynamo(async (call, proceed) => {
-    if (isCall(call, "PutItem", "deliveries")) await proceed();
-    return proceed();
-  });
-  await carry(delivery);
-  const row = await rowOf(delivery);
-  expect(row).toMatchObject({ attempt_count: 1, attempts: [{ number: 1 }] });
-  expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([row.place]);
-});
-
 describe("the log line of an attempt", () => {
   const first = { message: "attempt", attempt: 1, trigger: "schedule", Attempts: 1 };
   const failQueue = () => interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));

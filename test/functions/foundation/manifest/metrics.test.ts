@@ -10,7 +10,7 @@ import type { FailureCode } from "../../../../functions/foundation/events/failur
 import { type MetricKey, type MetricRow, metrics } from "../../../../functions/foundation/manifest/metrics.ts";
 import type { ErrorCode } from "../../../../functions/foundation/platform/errors.ts";
 import { handler as authorizer } from "../../../../functions/identity/authentication/authorizer.ts";
-import { failRecords, firstAttempt } from "../../../support/attempts.ts";
+import { firstAttempt } from "../../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
@@ -122,30 +122,6 @@ describe("an attempt", () => {
     expect(lines).toMatchObject([{ outcome: "address_blocked" }]);
     expect(metricsIn(lines)).toMatchObject({ attempts: [1], blockedAddresses: [1] });
   });
-
-  test.each<[string, string, () => void, object]>([
-    ["the outcome is enqueued", "attempt not recorded, enqueued to be recorded later", () => {}, {}],
-    [
-      "the outcome cannot be enqueued either, the message fails",
-      "message failed",
-      () => interceptSqs(() => Promise.reject(new Error("SQS is down"))),
-      { messagesFailed: [1], failedMessageAge: [expect.any(Number)] },
-    ],
-  ])(
-    "that could not be recorded is logged without a metric of its delivery; %s",
-    async (_, failed, prepare, counted) => {
-      const { webhook } = await givenWebhook({ url: receiver.url });
-      const delivery = newDelivery(webhook);
-      failRecords();
-      prepare();
-      await send(sqsEvent(firstAttempt(delivery)));
-      expect(lines.filter(({ message }) => message !== "enqueue failed")).toMatchObject([
-        { level: "info", message: "attempt", delivery_id: delivery.id },
-        { level: "error", message: failed, delivery_id: delivery.id, webhook_id: webhook.id },
-      ]);
-      expect(metricsIn(lines)).toEqual({ attempts: [1], ...counted });
-    },
-  );
 
   test("is neither made nor logged for a webhook that is disabled, down or deleted", async () => {
     const held = await givenWebhook({ url: receiver.url });

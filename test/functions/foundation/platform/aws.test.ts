@@ -16,8 +16,6 @@ import {
   isConditionFailed,
   isOutage,
   retryConflicts,
-  secretsManager,
-  sqs,
   transact,
 } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
@@ -218,10 +216,4 @@ test("isConditionFailed is true only for the failed condition of a single write"
   expect(isConditionFailed(new ConditionalCheckFailedException({ message, $metadata }))).toBe(true);
   expect(isConditionFailed(new TransactionCanceledException({ message, $metadata }))).toBe(false);
   expect(isConditionFailed({ name: "ConditionalCheckFailedException" })).toBe(false);
-});
-
-test("clients are created once", () => {
-  expect(dynamo()).toBe(dynamo());
-  expect(sqs()).toBe(sqs());
-  expect(secretsManager()).toBe(secretsManager());
 });
