@@ -24,6 +24,17 @@ interface Stack {
 
 const removers: (() => void)[] = [];
 
+// What a test installs ends with it; what `beforeAll` installs stays. A benchmark has no tests.
+if ("afterEach" in globalThis) {
+  let installedBefore = 0;
+  beforeEach(() => {
+    installedBefore = removers.length;
+  });
+  afterEach(() => {
+    for (const remove of removers.splice(installedBefore)) remove();
+  });
+}
+
 function intercept(stack: Stack, interceptor: Interceptor): void {
   const name = `test-${removers.length}-${Math.random()}`;
   stack.add(
@@ -146,7 +157,7 @@ function before(isMeant: IsMeant, act: () => Promise<unknown>): void {
   });
 }
 
-/** Removes all interceptors. For `afterEach`. */
+/** Removes all interceptors, before the end of the test. */
 export function restoreAws(): void {
   for (const remove of removers.splice(0)) remove();
 }

@@ -3,7 +3,7 @@ import { type Options, verifyWebhook } from "../../../../docs/receivers/node/ver
 import { createCertification } from "../../../../functions/deliveries/certification/certification.ts";
 import * as certifications from "../../../../functions/deliveries/certification/certification-store.ts";
 import { find } from "../../../../functions/webhooks/webhook/webhook-store.ts";
-import { interceptDynamo, interceptSqs, isCall, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs, isCall } from "../../../support/aws-calls.ts";
 import { changeWebhook, rowsOf } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type Received, useReceiver } from "../../../support/receiver.ts";
@@ -15,9 +15,6 @@ import { useService } from "../../../support/service.ts";
 const service = useService({ deliver: true });
 const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url, events: ["deploy.failed"] }));
-afterEach(() => {
-  restoreAws();
-});
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

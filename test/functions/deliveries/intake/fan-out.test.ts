@@ -43,10 +43,7 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   ({ webhook } = await givenWebhook());
 });
-afterEach(async () => {
-  restoreAws();
-  await Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters")]);
-});
+afterEach(() => Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters")]));
 
 const publish = (...events: unknown[]) => handler(pipelineBatch(...events));
 const receive = (event: unknown, options: Parameters<typeof pipelineRecord>[1]) =>

@@ -32,8 +32,6 @@ import { itemsOf } from "../../../support/stored-items.ts";
 const receiver = useReceiver();
 beforeAll(prepareDeliveries);
 afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
   receiver.received.length = 0;
   receiver.respondWith(200);
   await purge();

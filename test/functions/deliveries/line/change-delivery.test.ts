@@ -22,7 +22,6 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   ({ webhook } = await givenWebhook());
 });
-afterEach(restoreAws);
 
 const counted = (row: Delivery | undefined) => row && { ...row, attempt_count: row.attempt_count + 1 };
 

@@ -3,7 +3,6 @@ import { type Delivery, deliveryStatuses } from "../../../../functions/deliverie
 import { listCursor } from "../../../../functions/deliveries/log/list-cursor.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
-import { restoreAws } from "../../../support/aws-calls.ts";
 import {
   givenDelivery,
   placesOf,
@@ -20,10 +19,7 @@ import { useService } from "../../../support/service.ts";
 const receiver = useReceiver("test");
 const service = useService();
 const scenario = useScenario(service, () => ({ url: receiver.url }));
-afterEach(async () => {
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 const start = Date.parse("2026-03-01T00:00:00.000Z");
 const since = new Date(start).toISOString();

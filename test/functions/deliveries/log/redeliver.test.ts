@@ -1,4 +1,3 @@
-import { jest } from "@jest/globals";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../../functions/deliveries/line/delivery.ts";
 import { requestAgain, visitLine } from "../../../support/attempts.ts";
 import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
@@ -15,10 +14,7 @@ const scenario = useScenario(service, () => ({ url: receiver.url }));
 beforeEach(() => {
   process.env.RETRY_SCHEDULE = "0,0";
 });
-afterEach(() => {
-  jest.useRealTimers();
-  return receiver.close();
-});
+afterEach(() => receiver.close());
 
 const pathOf = (id: string, webhook = scenario.path) => `${webhook}/deliveries/${id}/redeliver`;
 

@@ -37,9 +37,7 @@ beforeEach(async () => {
   delivery = newDelivery(webhook);
 });
 afterEach(async () => {
-  restoreAws();
   jest.restoreAllMocks();
-  jest.useRealTimers();
   await Promise.all([receiver.close(), next?.close()]);
   next = undefined;
 });

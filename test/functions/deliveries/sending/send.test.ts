@@ -52,7 +52,6 @@ beforeEach(async () => {
   delivery = newDelivery(webhook);
 });
 afterEach(async () => {
-  restoreAws();
   delete process.env.RETRY_SCHEDULE;
   await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
 });

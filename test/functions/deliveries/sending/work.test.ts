@@ -63,8 +63,6 @@ beforeEach(async () => {
   sent = watchMessages();
 });
 afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
   jest.restoreAllMocks();
   delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");

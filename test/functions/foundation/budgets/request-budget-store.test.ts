@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import { chargeRequest } from "../../../../functions/foundation/budgets/request-budget-store.ts";
 import { inParallel } from "../../../../functions/foundation/platform/parallel.ts";
-import { interceptDynamo, restoreAws, watchQueue } from "../../../support/aws-calls.ts";
+import { interceptDynamo, watchQueue } from "../../../support/aws-calls.ts";
 import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../../support/deliveries.ts";
 import { call } from "../../../support/every-function.ts";
 import { givenUsedBudget, usedBudget } from "../../../support/request-budget.ts";
@@ -16,10 +16,7 @@ const scenario = useScenario(service);
 beforeEach(async () => {
   failed = await givenDelivery(scenario.webhook, { status: "failed" });
 });
-afterEach(async () => {
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 const since = "2026-03-01T00:00:00Z";
 type Request = "test" | "redeliver" | "recover";

@@ -6,7 +6,7 @@ import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { handler as createKey } from "../../../../functions/identity/api-keys/create.ts";
 import { handler as deleteKey } from "../../../../functions/identity/api-keys/delete.ts";
 import { handler as listKeys } from "../../../../functions/identity/api-keys/list.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { type Response, send, type TestService, useService } from "../../../support/service.ts";
 import { rowsWithBody } from "../../../support/valid-bodies.ts";
 
@@ -32,7 +32,6 @@ beforeAll(async () => {
   ids = { project_id, webhook_id: body.data.id, service_account_id, id: key.body.data.id };
 });
 beforeEach(() => void logged.splice(0));
-afterEach(restoreAws);
 
 test("a stranger gets the 404 of a project also for a body that is not valid", async () => {
   const { status, body } = await service.user().api.post(`/v1/projects/${ids.project_id}/webhooks`, { url: 1 });

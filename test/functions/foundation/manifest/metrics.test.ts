@@ -11,7 +11,7 @@ import { type MetricKey, type MetricRow, metrics } from "../../../../functions/f
 import type { ErrorCode } from "../../../../functions/foundation/platform/errors.ts";
 import { handler as authorizer } from "../../../../functions/identity/authentication/authorizer.ts";
 import { firstAttempt } from "../../../support/attempts.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -38,7 +38,6 @@ beforeEach(() => {
   lines = watchLog();
 });
 afterEach(async () => {
-  restoreAws();
   delete process.env.RETRY_SCHEDULE;
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
   await Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters")]);

@@ -19,16 +19,13 @@ import {
   transact,
 } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { freshResources } from "../../../support/resources.ts";
 
 const $metadata = {};
 
 beforeAll(freshResources);
-afterEach(() => {
-  restoreAws();
-  jest.restoreAllMocks();
-});
+afterEach(() => jest.restoreAllMocks());
 
 describe("batchGet", () => {
   test("throws an outage after 10 requests when the same keys stay unprocessed", async () => {

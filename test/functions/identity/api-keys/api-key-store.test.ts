@@ -29,7 +29,6 @@ import { freshResources } from "../../../support/resources.ts";
 import { changeItem, itemsOf } from "../../../support/stored-items.ts";
 
 beforeAll(freshResources);
-afterEach(restoreAws);
 
 const listOf = (userId: string) => {
   const now = new Date();

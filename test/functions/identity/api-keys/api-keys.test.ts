@@ -15,7 +15,6 @@ import { errorOf } from "../../../support/scenario.ts";
 import { type TestService, useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 type User = ReturnType<TestService["user"]>;
 

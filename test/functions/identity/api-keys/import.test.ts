@@ -1,12 +1,11 @@
 import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import type { ImportResult } from "../../../../functions/foundation/schema/import-rows.ts";
 import { unknownApiKey } from "../../../support/api-keys.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { notificationsAbout } from "../../../support/notifications.ts";
 import { send, useService } from "../../../support/service.ts";
@@ -17,10 +16,6 @@ const pepper = randomBytes(16).toString("hex");
 beforeEach(() => {
   process.env.IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old.","hash":"hmac-sha256"}]';
   process.env.IMPORTED_KEYS_PEPPER = pepper;
-});
-afterEach(() => {
-  restoreAws();
-  jest.useRealTimers();
 });
 
 async function call<Result>(functionName: string, input: unknown): Promise<Result> {

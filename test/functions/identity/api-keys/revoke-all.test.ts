@@ -10,7 +10,6 @@ import { notifications } from "../../../support/notifications.ts";
 import { type TestService, useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 type User = ReturnType<TestService["user"]>;
 

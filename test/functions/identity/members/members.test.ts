@@ -4,11 +4,9 @@ import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { handler as removeMember } from "../../../../functions/identity/members/remove-member.ts";
 import { handler as upsertMember } from "../../../../functions/identity/members/upsert-member.ts";
-import { restoreAws } from "../../../support/aws-calls.ts";
 import { useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 test("the version of a removed member is kept: for 60 days, or if the member is added again", async () => {
   const { userId } = service.user();

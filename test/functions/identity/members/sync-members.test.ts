@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
 import { mintToken } from "../../../../bin/command/mint-token.ts";
 import { demoUser, seedDemoUser } from "../../../../bin/demo/demo-user.ts";
 import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
@@ -15,10 +14,6 @@ import { useService } from "../../../support/service.ts";
 import { newServiceAccount } from "../../../support/service-accounts.ts";
 
 const service = useService();
-afterEach(() => {
-  restoreAws();
-  jest.useRealTimers();
-});
 
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const now = () => secondsAgo(0);

@@ -19,7 +19,6 @@ import { useService } from "../../../support/service.ts";
 import { newServiceAccount } from "../../../support/service-accounts.ts";
 
 const service = useService();
-afterEach(restoreAws);
 afterEach(() => void jest.useRealTimers());
 
 const read = (after?: string) => call<RevocationPage>("credentials-revocations", after === undefined ? {} : { after });

@@ -10,7 +10,6 @@ import { useService } from "../../../support/service.ts";
 const service = useService();
 const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url }));
-afterEach(restoreAws);
 
 const post = (body?: unknown) => scenario.api.post(`${scenario.path}/rotate-secret`, body);
 

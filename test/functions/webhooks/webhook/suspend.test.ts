@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand, GetCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import type { OperationId } from "../../../../functions/foundation/manifest/endpoints.ts";
@@ -33,11 +32,7 @@ import { successStatusOf, validBodyOf } from "../../../support/valid-bodies.ts";
 const service = useService();
 const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url }));
-afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 /** Invokes a function with the grants of its row. */
 const call = async <Result>(id: string, input: unknown): Promise<Result> =>

@@ -24,7 +24,6 @@ import { itemsOf } from "../../../support/stored-items.ts";
 /* The writes of the senders: each has a condition, because senders run concurrently with each other and with users. */
 
 beforeAll(freshResources);
-afterEach(restoreAws);
 
 const first = "2026-03-01T12:00:00.000Z";
 const second = "2026-03-01T12:01:00.000Z";

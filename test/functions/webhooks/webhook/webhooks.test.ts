@@ -212,7 +212,6 @@ describe("a change", () => {
 
 describe("a deletion", () => {
   const scenario = useScenario(service);
-  afterEach(restoreAws);
 
   test("that a concurrent request makes first returns 404", async () => {
     beforeTransaction(() => scenario.api.delete(scenario.path));
