@@ -14,8 +14,8 @@ import {
   loseEveryResponse,
   restoreAws,
 } from "../support/aws-calls.ts";
+import { call as callFunction } from "../support/call.ts";
 import { eventOf, givenDelivery, pipelineBatch, sqsEvent } from "../support/deliveries.ts";
-import { call as callFunction } from "../support/every-function.ts";
 import { fakeDate } from "../support/fake-date.ts";
 import { useReceiver } from "../support/receiver.ts";
 import { type Response, useService } from "../support/service.ts";

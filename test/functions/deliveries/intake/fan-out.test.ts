@@ -13,7 +13,6 @@ import {
   interceptSqs,
   isCall,
   type QueueBatch,
-  repeatDynamo,
   restoreAws,
   watchDynamo,
   watchQueue,
@@ -303,13 +302,6 @@ describe("an event that was received before", () => {
     ]);
     await onlyRowOf(webhook);
     expect(await storedEvents(webhook.project_id)).toHaveLength(1);
-  });
-
-  test("is not taken for a repeat when only the SDK repeated the write of its row", async () => {
-    repeatDynamo((call) => isCall(call, "PutItem", "events"));
-    expect(await publish(eventOf(webhook.project_id))).toEqual(allDone);
-    expect(await takenFirst()).toEqual([webhook.id]);
-    expect(await rowsOf(webhook)).toEqual([]);
   });
 });
 

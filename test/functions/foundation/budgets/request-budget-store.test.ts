@@ -3,8 +3,8 @@ import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts
 import { chargeRequest } from "../../../../functions/foundation/budgets/request-budget-store.ts";
 import { inParallel } from "../../../../functions/foundation/platform/parallel.ts";
 import { interceptDynamo, watchQueue } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../../support/deliveries.ts";
-import { call } from "../../../support/every-function.ts";
 import { givenUsedBudget, usedBudget } from "../../../support/request-budget.ts";
 import { errorOf, newScenario, useScenario } from "../../../support/scenario.ts";
 import { type Api, useService } from "../../../support/service.ts";

@@ -8,7 +8,7 @@ import {
   interceptDynamo,
   restoreAws,
 } from "../../../support/aws-calls.ts";
-import { call } from "../../../support/every-function.ts";
+import { call } from "../../../support/call.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { givenUsedBudget, usedBudget } from "../../../support/request-budget.ts";
 import { send, type TestService, useService } from "../../../support/service.ts";

@@ -12,7 +12,7 @@ import {
   restoreAws,
   watchDynamo,
 } from "../../../support/aws-calls.ts";
-import { call } from "../../../support/every-function.ts";
+import { call } from "../../../support/call.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { putAll } from "../../../support/put-all.ts";
 import { useService } from "../../../support/service.ts";

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand, GetCommand } from "@aws-sdk/lib-dynamodb";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import type { OperationId } from "../../../../functions/foundation/manifest/endpoints.ts";
 import { endpointRows } from "../../../../functions/foundation/manifest/function-rows.ts";
@@ -10,6 +9,7 @@ import { type SuspensionResult, handler as suspendFor } from "../../../../functi
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { visitLine } from "../../../support/attempts.ts";
 import { beforeHold, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import {
   changeWebhook,
   eventOf,
@@ -34,9 +34,6 @@ const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url }));
 afterEach(() => takeDeliveryMessages());
 
-/** Invokes a function with the grants of its row. */
-const call = async <Result>(id: string, input: unknown): Promise<Result> =>
-  (await invoke(await fromSources(id), input, { functionName: id, timeoutSeconds: 60 })) as Result;
 const suspend = (project_id = scenario.projectId) =>
   call<SuspensionResult>("projects-suspend", { project_id, suspended: true });
 const resume = (project_id = scenario.projectId) =>
