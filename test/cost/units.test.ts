@@ -8,7 +8,7 @@ import {
 } from "../../bench/units.ts";
 import { startReceiver } from "../support/receiver.ts";
 
-/* The counts behind all prices: the engine counts as AWS does, and bench/units.json has the current counts. */
+/* The counts behind all prices: bench/units.json has the current ones. */
 
 test.each([
   [0, 1],
