@@ -424,26 +424,9 @@ extra() {
     ]);
   });
 
-  test.each([
-    ["fails", '{"errorType":"Error","errorMessage":"because"}'],
-    ["returns something else", "{}"],
-  ])("goes on with the next project when the function %s, and exits with 1", (_, failed) => {
-    const result = run(replay, { setup: answers(failed, answer(null)) });
-    expect(result.code).toBe(1);
-    expect(result.stderr).toBe("Project p-1 is not complete. Run the command again with this project.\n");
-    expect(result.stdout).toBe(`p-1 ${failed}\np-2 ${answer(null)}\n`);
-  });
-
   test.each([1, 2])("calls no function when call %i is rejected", (failAt) => {
     const { code, calls } = run(replay, { setup: answers(answer(null)), failAt });
     expect({ isFailed: code !== 0, calls: calls.length }).toEqual({ isFailed: true, calls: failAt });
-  });
-
-  test("exits with 1 when a call of the function is rejected", () => {
-    const { code, stderr } = run(`${replay} p-9`, { setup: answers(answer(null)), failAt: 2 });
-    expect(code).toBe(1);
-    expect(stderr).toContain("AccessDeniedException");
-    expect(stderr).toContain("Project p-9 is not complete.");
   });
 });
 
@@ -477,10 +460,6 @@ extra() {
     expect(invoked(result)).toEqual([["suspend", { project_id: PROJECT, ...input }]]);
     // The function takes what the script sends.
     expect(() => parse(suspensionInput, invoked(result)[0]?.[1])).not.toThrow();
-  });
-
-  test("another verb is a usage error", () => {
-    expect(run(`${script("suspend-project.sh")} pause ${PROJECT}`)).toMatchObject({ code: 2, calls: [] });
   });
 
   test("a user's keys are deleted first, then the user is removed from each project", () => {
@@ -523,12 +502,6 @@ extra() {
     });
   });
 
-  test("nothing is invoked when the stack does not have the function", () => {
-    const { code, stderr, calls } = run(`${script("remove-user.sh")} remove user-1`);
-    expect({ code, calls: calls.length }).toEqual({ code: 1, calls: 1 });
-    expect(stderr).toContain("deployment-webhooks-prod has no output ApiKeysRevokeAllFunctionName.");
-  });
-
   test("the user stays a member while keys could not be deleted", () => {
     const result = run(`${script("remove-user.sh")} remove user-1`, { setup: answers('{"errorType":"Error"}') });
     expect(result.code).toBe(1);
@@ -546,72 +519,6 @@ extra() {
       expect({ isFailed: code !== 0, calls: calls.length }).toEqual({ isFailed: true, calls: failAt });
       expect(stderr).toContain("AccessDeniedException");
     }
-  });
-});
-
-describe("ask", () => {
-  const setup = String.raw`
-extra() {
-  case "$1 $2" in
-    "cloudformation list-stack-resources") printf '%s\n' "$LOG_GROUPS" ;;
-    "logs start-query") echo query-1 ;;
-    "logs get-query-results")
-      case "$*" in *"--query status"*) next status && echo "$state" ;; *) echo "a row" ;; esac ;;
-  esac
-}
-LOG_GROUPS=deployment-webhooks-prod-AccessLog1
-will_be status Scheduled Running Running Complete`;
-  const ask = `. docs/runbook/tools.sh; ask AccessLog 30 'limit 5'`;
-
-  test("waits for the query and prints its rows", () => {
-    const { code, stdout, stderr, calls } = run(ask, { setup });
-    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "a row\n", stderr: "" });
-    expect(calls[1]).toContain("--log-group-name deployment-webhooks-prod-AccessLog1");
-    const [, start = 0, end = 0] = /--start-time (\d+) --end-time (\d+)/.exec(calls[1] ?? "")?.map(Number) ?? [];
-    expect(end - start).toBe(30 * 60);
-  });
-
-  test("fails with a message at every error of the AWS CLI", () => {
-    expectToStopAtEachFailure(ask, setup, ({ stdout }) => expect(stdout).toBe(""));
-  });
-
-  test.each([
-    [
-      "there is no such log group",
-      "LOG_GROUPS=None",
-      "ask: deployment-webhooks-prod has no log group AccessLog here. Check AWS_REGION",
-    ],
-    ["the query failed", "will_be status Running Failed", "ask: the query did not complete: Failed"],
-    ["the query timed out", "will_be status Running Timeout", "ask: the query did not complete: Timeout"],
-  ])("fails with a message when %s", (_, change, message) => {
-    const base = change.startsWith("will_be") ? setup.replace(/^will_be.*$/m, "") : setup;
-    const { code, stdout, stderr } = run(ask, { setup: `${base}\n${change}` });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toContain(message);
-  });
-});
-
-describe("mappings", () => {
-  const mappings = ". docs/runbook/tools.sh; mappings";
-  const setup = `extra() {
-  case "$1 $2" in
-    "cloudformation list-stack-resources") echo "$IDS" ;;
-    "lambda get-event-source-mapping") echo "$4 Enabled" ;;
-  esac
-}
-IDS=$'uuid-1\\tuuid-2'`;
-
-  test("prints the mapping of each queue, whether it is on an alias or on the function", () => {
-    const { code, stdout } = run(mappings, { setup });
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "uuid-1 Enabled\nuuid-2 Enabled\n" });
-  });
-
-  test("stops at every error of the AWS CLI", () => expectToStopAtEachFailure(mappings, setup, () => {}));
-
-  test("fails with a message where the stack has none", () => {
-    const { code, stderr } = run(mappings, { setup: `${setup}\nIDS=None` });
-    expect(code).toBe(1);
-    expect(stderr).toContain("mappings: deployment-webhooks-prod has no event source mappings here. Check AWS_REGION");
   });
 });
 
@@ -695,9 +602,5 @@ extra() {
     const { code, calls } = run(stop, { setup: `${setup}\nCANNOT_STOP=deployment-of-authorizer` });
     expect(code).toBe(1);
     expect(calls.filter((call) => call.startsWith("deploy stop"))).toHaveLength(2);
-  });
-
-  test("fails when the stack has none", () => {
-    expect(run(stop).stderr).toContain("deployment-webhooks-prod has no gradual deployments here.");
   });
 });

@@ -52,19 +52,6 @@ describe("alarms", () => {
     expect([...new Set(namedSections)].filter((name) => !alarmSections.includes(name))).toEqual([]);
   });
 
-  test("each alarm is in the index at the top under its name, with its severity and a link to its section", () => {
-    const index = section("Find your alarm").split("\n");
-    const rows = alarms.map(({ Properties }, number) => {
-      const name = String(Properties.AlarmName).replace(/^(test-)?prod-/, "");
-      const severity = /^(page|ticket)/.exec(name)?.[0] ?? "rolled back already";
-      return { severity, link: `[\`${name}\`](#${namedSections[number]})` };
-    });
-    const hasRow = ({ severity, link }: (typeof rows)[number]) =>
-      index.some((line) => line.startsWith(`| ${severity} |`) && line.includes(link));
-    expect(rows.filter((row) => !hasRow(row))).toEqual([]);
-    expect(all(/`((?:page|ticket|rollback)-[\w-]+)`/g, index.join("\n"))).toHaveLength(alarms.length);
-  });
-
   test("the tasks have a list", () => {
     const tasks = section("Tasks");
     const [list = ""] = tasks.split(/^### /m);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gatewayResponses } from "../../functions/foundation/manifest/gateway-responses.ts";
 
@@ -17,57 +17,6 @@ const rows = unproven
       .slice(1, -1)
       .map((cell) => cell.trim()),
   );
-
-/** Words that mark something as believed and not seen. */
-const admission =
-  /\b(not (yet )?(been )?(run|seen|tried|measured|confirmed|verified)\b|was measured on AWS|not documented|does not document|assume[ds]? (that|to)\b|are assumed)/i;
-
-interface Section {
-  /** Path of the page from `docs/`, with the anchor of the heading. */
-  anchor: string;
-  text: string;
-}
-
-const anchorOf = (heading: string) =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
-    .trim()
-    .replaceAll(/\s/g, "-");
-
-function sectionsOf(page: string): Section[] {
-  const parts = read(`docs/${page}`).split(/^(?=#+ )/m);
-  return parts.map((text) => ({ anchor: `${page}#${anchorOf(text.split("\n", 1)[0] ?? "")}`, text }));
-}
-
-const handWritten = ["deployment.md", "deploying-from-github.md", "runbook.md", "scale.md", "decisions.md"];
-const admitting = handWritten.flatMap(sectionsOf).filter(({ text }) => admission.test(text));
-
-test("the pages have sections that admit something", () => expect(admitting.length).toBeGreaterThan(4));
-
-test.each(admitting.map(({ anchor }) => anchor))("the section %s, which admits something, has a row", (anchor) => {
-  expect(unproven).toContain(`](${anchor})`);
-});
-
-const sources = ["lib", "functions/foundation/manifest"].flatMap((folder) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts"))
-    .map((name) => `${folder}/${name}`),
-);
-
-test("source files that rely on something that AWS does not document are named", () => {
-  const undocumented = sources.filter((path) => /not documented|does not document/.test(read(path)));
-  expect(undocumented.length).toBeGreaterThan(0);
-  expect(undocumented.filter((path) => !unproven.includes(path))).toEqual([]);
-});
-
-test.each(rows)("has a reason, and a command or a section: %s", (believed, because, shownBy) => {
-  expect(believed).not.toBe("");
-  expect(because).not.toBe("");
-  expect(shownBy).toMatch(
-    /`(npm|npx|aws|curl|SMOKE|ask|for|docs\/)[^`]*`|\]\(runbook\.md#|the (command of that )?section/,
-  );
-});
 
 test("the names of checks are those of the smoke test", () => {
   const checks = read("bin/smoke/operator-checks.ts");

@@ -4,7 +4,7 @@ import { type QueueKey, queues } from "../../functions/foundation/manifest/queue
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { deadLetterUrl, queueUrl } from "../../functions/foundation/platform/env.ts";
 import { inParallel } from "../../functions/foundation/platform/parallel.ts";
-import { interceptSqs, restoreAws } from "../support/aws-calls.ts";
+import { interceptSqs } from "../support/aws-calls.ts";
 import { eventOf, makeDue, messagesLeft, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { type LoggedLine, watchLog } from "../support/metrics.ts";
@@ -29,10 +29,7 @@ beforeAll(async () => {
     await sqs().send(new SetQueueAttributesCommand({ QueueUrl: queueUrl(queue), Attributes: { VisibilityTimeout } }));
   }
 });
-afterEach(() => {
-  faults?.stop();
-  restoreAws();
-});
+afterEach(() => faults?.stop());
 
 const publish = (event: object) =>
   withoutFaults(() =>

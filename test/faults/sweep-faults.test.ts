@@ -11,7 +11,6 @@ import {
 } from "../support/deliveries.ts";
 
 beforeAll(prepareDeliveries);
-afterEach(restoreAws);
 
 const sweep = () => handler({}, { getRemainingTimeInMillis: () => 50_000 });
 

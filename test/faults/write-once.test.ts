@@ -2,7 +2,7 @@ import { SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
 import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { queueUrl } from "../../functions/foundation/platform/env.ts";
-import { failDynamo, interceptSqs, isCall, restoreAws } from "../support/aws-calls.ts";
+import { failDynamo, interceptSqs, isCall } from "../support/aws-calls.ts";
 import { eventOf, givenWebhook, messagesLeft, publish, rowsOf, takeMessages } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { useReceiver } from "../support/receiver.ts";
@@ -39,7 +39,6 @@ beforeEach(() =>
     });
   }),
 );
-afterEach(restoreAws);
 
 /** The number of requests by delivery. */
 const requestCounts = () =>

@@ -6,9 +6,16 @@ import { endpointRows } from "../../functions/foundation/manifest/function-rows.
 import { workerRows } from "../../functions/foundation/manifest/workers.ts";
 import { tableName } from "../../functions/foundation/platform/env.ts";
 import type { Webhook } from "../../functions/webhooks/webhook/webhook.ts";
-import { type AwsCall, interceptDynamo, interceptSns, interceptSqs, restoreAws } from "../support/aws-calls.ts";
+import {
+  type AwsCall,
+  interceptDynamo,
+  interceptSns,
+  interceptSqs,
+  loseEveryResponse,
+  restoreAws,
+} from "../support/aws-calls.ts";
+import { call as callFunction } from "../support/call.ts";
 import { eventOf, givenDelivery, pipelineBatch, sqsEvent } from "../support/deliveries.ts";
-import { call as callFunction } from "../support/every-function.ts";
 import { fakeDate } from "../support/fake-date.ts";
 import { useReceiver } from "../support/receiver.ts";
 import { type Response, useService } from "../support/service.ts";
@@ -24,6 +31,8 @@ const project = `/v1/projects/${projectId}`;
 let calls: string[] = [];
 /** What the steps have called: the files of functions, and the endpoints as "GET /v1/projects". */
 const called = new Set<string>();
+/** The commands whose response was lost. */
+let lost: Set<string>;
 /** The steps whose request was rejected. */
 const rejected: string[] = [];
 /** Messages to the senders. */
@@ -50,6 +59,7 @@ beforeAll(() => {
   clock = fakeDate();
   jest.spyOn(Math, "random").mockReturnValue(0.5);
   jest.setSystemTime(Date.parse("2026-11-21T12:00:00Z"));
+  lost = loseEveryResponse();
   for (const intercept of [interceptDynamo, interceptSqs, interceptSns]) {
     intercept(async (each, send) => {
       calls.push(textOf(each));
@@ -421,6 +431,11 @@ describe("deliveries", () => {
 
 test("only one step is rejected", () => {
   expect(rejected).toEqual(["one that was deleted is not found"]);
+});
+
+test("every kind of write was sent again", () => {
+  const commands = ["DeleteItemCommand", "PutItemCommand", "TransactWriteItemsCommand", "UpdateItemCommand"];
+  expect([...lost].sort()).toEqual(commands);
 });
 
 // Each request calls the authorizer.

@@ -24,6 +24,17 @@ interface Stack {
 
 const removers: (() => void)[] = [];
 
+// What a test installs ends with it; what `beforeAll` installs stays. A benchmark has no tests.
+if ("afterEach" in globalThis) {
+  let installedBefore = 0;
+  beforeEach(() => {
+    installedBefore = removers.length;
+  });
+  afterEach(() => {
+    for (const remove of removers.splice(installedBefore)) remove();
+  });
+}
+
 function intercept(stack: Stack, interceptor: Interceptor): void {
   const name = `test-${removers.length}-${Math.random()}`;
   stack.add(
@@ -78,6 +89,31 @@ export function loseNextResponse(
   removers.push(() => stack.remove(name));
   return sent;
 }
+/**
+ * Loses the response to the first request of every write to DynamoDB, so that the SDK sends it again. Only a wake-up may then differ:
+ * it counts once more, which costs a visit.
+ * @returns the commands whose response was lost
+ */
+export function loseEveryResponse(): Set<string> {
+  const lost = new Set<string>();
+  const sent = new WeakSet<object>();
+  const stack = dynamo().middlewareStack as unknown as Stack;
+  stack.add(
+    (next, context) => async (args) => {
+      const call = { command: context.commandName ?? "", input: args.input as Record<string, unknown> };
+      const isWrite = /^(Put|Update|Delete|TransactWrite)/.test(call.command) && !isCall(call, "UpdateItem", "backlog");
+      if (!isWrite || sent.has(context)) return next(args);
+      sent.add(context);
+      lost.add(call.command);
+      await Promise.allSettled([next(args)]);
+      throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET", $metadata: {} });
+    },
+    { step: "finalizeRequest", priority: "low", name: "lose-every-response" },
+  );
+  removers.push(() => stack.remove("lose-every-response"));
+  return lost;
+}
+
 /** Returns whether an AWS call is one that the test means. */
 type IsMeant = (call: AwsCall) => boolean;
 
@@ -121,7 +157,7 @@ function before(isMeant: IsMeant, act: () => Promise<unknown>): void {
   });
 }
 
-/** Removes all interceptors. For `afterEach`. */
+/** Removes all interceptors, before the end of the test. */
 export function restoreAws(): void {
   for (const remove of removers.splice(0)) remove();
 }

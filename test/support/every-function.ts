@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { startDemoIssuer } from "../../bin/demo/demo-issuer.ts";
-import { fromSources, invoke } from "../../bin/emulator/lambda.ts";
 import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
 import { enqueue } from "../../functions/deliveries/line/delivery-queue.ts";
 import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
@@ -10,6 +9,7 @@ import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { queueUrl } from "../../functions/foundation/platform/env.ts";
 import { givenAuditEvents } from "./audit-events.ts";
 import { interceptDynamo, interceptSqs, isCall, isHold } from "./aws-calls.ts";
+import { call } from "./call.ts";
 import {
   changeWebhook,
   eventOf,
@@ -62,11 +62,6 @@ export async function useEveryFunction(service: TestService): Promise<void> {
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
   const failure = results.find((result) => result.status === "rejected");
   if (failure) throw failure.reason;
-}
-
-/** Invokes a function without a route, as the rest of the platform does. With 10 seconds left, some functions begin nothing. */
-export async function call<Result>(file: string, payload: object): Promise<Result> {
-  return (await invoke(await fromSources(file), payload, { functionName: file, timeoutSeconds: 60 })) as Result;
 }
 
 const expectStatus = async (response: Promise<{ status: number }>, status: number) =>

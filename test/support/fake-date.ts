@@ -13,11 +13,17 @@ const timers = [
   "hrtime",
 ] as const;
 
-/**
- * Stops the clock of `Date` and leaves the timers running, so that the engines answer. Reset with
- * `jest.useRealTimers()`.
- */
+let isOfTest = false;
+beforeEach(() => {
+  isOfTest = false;
+});
+afterEach(() => {
+  if (isOfTest) jest.useRealTimers();
+});
+
+/** Stops the clock of `Date` until the test ends, or the file in `beforeAll`. The timers run, so that the engines answer. */
 export function fakeDate(): { advance(seconds: number): void } {
+  isOfTest = true;
   jest.useFakeTimers({ doNotFake: [...timers] });
   return { advance: (seconds) => void jest.setSystemTime(Date.now() + seconds * 1_000) };
 }

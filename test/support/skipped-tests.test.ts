@@ -33,33 +33,3 @@ test("no test is skipped or focused", () => {
   expect(lines.length).toBeGreaterThan(10_000);
   expect(lines.filter(({ line }) => skipOrFocus.test(line)).map(({ at }) => at)).toEqual([]);
 });
-
-test("the files that may skip tests exist", () => {
-  expect(files()).toEqual(expect.arrayContaining(excluded));
-});
-
-const skip = "skip";
-const only = "only";
-
-test.each([
-  `test.${skip}("a", () => {});`,
-  `test.${only}("a", () => {});`,
-  `describe.${skip}("a", () => {});`,
-  `describe.${only}.each([1])("a", () => {});`,
-  `test.concurrent.${skip}("a", () => {});`,
-  `test["${skip}"]("a", () => {});`,
-  `const check = isSlow ? test.${skip} : test;`,
-  `dependsOn("curl").${skip}("a", () => {});`,
-  `${"x"}it("a", () => {});`,
-  `${"f"}describe("a", () => {});`,
-])("%s is a skipped or focused test", (line) => {
-  expect(line).toMatch(skipOrFocus);
-});
-
-test.each([
-  'expect(result.skip).toContain("a check");',
-  'expect(only(stack.all("AWS::SNS::Topic")).Properties).toEqual({});',
-  'test("skips a webhook that is disabled", () => {});',
-])("%s is neither skipped nor focused", (line) => {
-  expect(line).not.toMatch(skipOrFocus);
-});

@@ -336,76 +336,6 @@ inChromium.describe("the console in Chromium", () => {
       expect(await code.textContent()).not.toContain("whsec_0");
       expect(await code.textContent()).toContain("whsec_…");
     });
-
-    test("keeps the filters in the address, and finds the deliveries of a deployment in the whole project", async () => {
-      const target = await newReceiver();
-      const { hash, projectId } = await newScenario({ url: target.url });
-      const deployment_id = randomUUID();
-      await sendEvent(projectId, {}, (text) => JSON.stringify({ ...JSON.parse(text), deployment_id }));
-      await sendEvent(projectId, {}, (text) => JSON.stringify({ ...JSON.parse(text), event: "deploy.started" }));
-      await target.waitFor(2);
-      const page = await signedIn(hash);
-      const rows = page.locator("tbody tr");
-      await rows.nth(1).waitFor();
-      await page.getByRole("combobox", { name: "Event" }).selectOption("deploy.failed");
-      await rows.nth(1).waitFor({ state: "detached" });
-      expect(page.url()).toContain(`${hash}?event=deploy.failed`);
-      await page.reload();
-      await rows.getByText("deploy.failed").waitFor();
-      expect(await rows.count()).toBe(1);
-      await page.goBack();
-      await rows.nth(1).waitFor();
-
-      await page.goto(`${run.baseUrl}/console/#/projects/${projectId}/deliveries`);
-      await rows.nth(1).waitFor();
-      const deployment = page.getByRole("searchbox", { name: "Deployment" });
-      await deployment.fill(deployment_id.slice(0, 8));
-      await page.keyboard.press("Enter");
-      await page.getByText("Not a deployment id. Paste the full id.").waitFor();
-      await deployment.fill(` ${deployment_id.toUpperCase()}`);
-      await page.keyboard.press("Enter");
-      await rows.nth(1).waitFor({ state: "detached" });
-      expect(page.url()).toContain(`deployment_id=${deployment_id}`);
-      await rows.getByText(target.url.replace("http://", "")).waitFor();
-      await page.getByRole("link", { name: "Clear filters" }).click();
-      await rows.nth(1).waitFor();
-    });
-
-    test("shows why a webhook fails, its statistics, and what its receiver does not check", async () => {
-      const target = await newReceiver();
-      target.respondWith((_, response) => response.writeHead(503).end());
-      const { hash, projectId } = await newScenario({ url: target.url });
-      await sendEvent(projectId, {});
-      await target.waitFor(2);
-      const page = await signedIn(`#/projects/${projectId}`);
-      const row = page.getByRole("row", { name: target.url });
-      await row.getByText("failing").waitFor();
-      await row.getByRole("img", { name: /Last 24h: 2 attempts, 2 failed/ }).waitFor();
-      await row.getByRole("link").click();
-      await page.getByText(/No attempt has succeeded for .*no recent success/).waitFor();
-      await page.getByText("http_status The receiver returned 503: check its log").waitFor();
-
-      await page.getByRole("link", { name: "Health" }).click();
-      await page.getByText("Covers the one delivery of the last 24 hours.").waitFor();
-      await page.getByRole("img", { name: "Attempts per 30 min: 2 attempts, 2 failed" }).waitFor();
-      await page.getByText("Show as table").click();
-      const cells = page.getByRole("table", { name: "Attempts and response times" }).locator("tbody td");
-      expect((await cells.allTextContents()).slice(1, 3)).toEqual(["2", "2"]);
-      await page.getByRole("link", { name: "7 days" }).click();
-      await page.getByText("of the last 7 days").waitFor();
-      expect(page.url()).toContain(`${hash}/health?window=7d`);
-
-      target.respondWith(200);
-      await page.getByRole("link", { name: "Certification" }).click();
-      await page.getByRole("button", { name: "Certify…" }).click();
-      await page.getByRole("button", { name: "Certify", exact: true }).click();
-      await page.getByText("3 of 7 checks not passed").waitFor();
-      const forged = page.getByRole("row", { name: "Signatures made with another secret" });
-      await forged.getByText("not passed").waitFor();
-      await forged.getByText("verify the signature").waitFor();
-      await page.reload();
-      await page.getByText("3 of 7 checks not passed").waitFor();
-    });
   });
 
   describe("every screen", () => {
@@ -693,19 +623,6 @@ inChromium.describe("the console in Chromium", () => {
       expect(reached).toBe(false);
       expect(browserErrors.some((text) => text.includes("connect-src"))).toBe(true);
     });
-  });
-
-  test("shows that the device is offline, and continues when it is online again", async () => {
-    expected = [/ERR_INTERNET_DISCONNECTED|Failed to fetch/];
-    const { hash } = await newScenario();
-    const page = await signedIn(hash, { context: await newContext() });
-    await page.getByText("No deliveries yet").waitFor();
-    await page.context().setOffline(true);
-    await page.getByText("You are offline. The data may be out of date").waitFor();
-    await page.getByText("not live").waitFor();
-    await page.context().setOffline(false);
-    await page.getByText("live", { exact: true }).waitFor();
-    await page.getByText("You are offline").waitFor({ state: "detached" });
   });
 
   describe("keyboard", () => {

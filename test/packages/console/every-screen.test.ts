@@ -182,6 +182,11 @@ const screens: Record<string, Screen> = {
       ],
     ],
   },
+  "health of one delivery": {
+    address: `${hash}/health`,
+    part: "Health",
+    responses: [["GET stats", { ...stats, deliveries_read: 1 }]],
+  },
   "health of the newest deliveries only": {
     address: `${hash}/health`,
     part: "Health",

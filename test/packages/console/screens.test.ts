@@ -45,27 +45,6 @@ test("the statistics of a list of webhooks are loaded four at a time, without on
   expect([sentTo("GET stats").length, textOf().match(/1 of 1 failed/g)?.length]).toEqual([6, 5]);
 });
 
-describe("a certification", () => {
-  const last_certification = { id: "c-1", finished_at: at, passed: true };
-  const certified = { ...webhook, last_certification };
-  const report = { id: "c-1", webhook_id: webhookId, status: "finished", created_at: at, passed: true };
-
-  test("that finished last is on the webhook and in the list, and its report on the tab without an id", async () => {
-    respond(`GET ${webhookId}`, () => json(certified));
-    respond("GET webhooks", () => json([certified, { ...webhook, id: "w-2" }]));
-    const check = { check: "valid", expected: "2xx", status_code: 204, error_code: null, duration_ms: 3 };
-    respond("GET c-1", () => json({ ...report, checks: [{ ...check, passed: true, hint: null }] }));
-    await start(`${hash}/certification`);
-    await shows("a valid delivery");
-    await elapse(120_000);
-    expect(sentTo("GET c-1")).toHaveLength(1);
-    expect(textOf()).toContain("healthy certified");
-    await open(`#/projects/${projectId}`);
-    await until(() => count("tr") === 3);
-    expect(textOf().match(/certified/g)).toHaveLength(1);
-  });
-});
-
 test("the code to verify is loaded again after a failure", async () => {
   respond("GET receivers.json", () => Promise.reject(new TypeError("Failed to fetch")));
   await start(`${hash}/verify`);

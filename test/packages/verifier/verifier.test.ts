@@ -11,9 +11,9 @@ import {
   type VerifierOptions,
 } from "../../../packages/verifier/src/index.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
+import { call } from "../../support/call.ts";
 import { startCiSystem } from "../../support/ci-system.ts";
 import { eventually } from "../../support/eventually.ts";
-import { call } from "../../support/every-function.ts";
 import { fakeDate } from "../../support/fake-date.ts";
 import { useService } from "../../support/service.ts";
 

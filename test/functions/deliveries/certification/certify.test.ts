@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { jest } from "@jest/globals";
 import {
   type Certification,
   createCertification,
@@ -43,11 +42,7 @@ beforeEach(async () => {
   const ids = { project_id: webhook.project_id, webhook_id: webhook.id, certification_id: certification.id };
   call = { kind: "certify", ...ids };
 });
-afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
-  await takeMessages("slowDeliveries");
-});
+afterEach(() => takeMessages("slowDeliveries"));
 
 const stored = () => certifications.get(webhook.id, certification.id);
 

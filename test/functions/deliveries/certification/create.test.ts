@@ -1,14 +1,12 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { type Options, verifyWebhook } from "../../../../docs/receivers/node/verify-webhook.mjs";
 import { createCertification } from "../../../../functions/deliveries/certification/certification.ts";
 import * as certifications from "../../../../functions/deliveries/certification/certification-store.ts";
-import { handler as suspend } from "../../../../functions/webhooks/webhook/suspend.ts";
 import { find } from "../../../../functions/webhooks/webhook/webhook-store.ts";
-import { interceptDynamo, interceptSqs, isCall, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs, isCall } from "../../../support/aws-calls.ts";
 import { changeWebhook, rowsOf } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type Received, useReceiver } from "../../../support/receiver.ts";
-import { givenUsedBudget, usedBudget } from "../../../support/request-budget.ts";
 import { errorOf, useScenario } from "../../../support/scenario.ts";
 import { useService } from "../../../support/service.ts";
 
@@ -17,9 +15,6 @@ import { useService } from "../../../support/service.ts";
 const service = useService({ deliver: true });
 const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url, events: ["deploy.failed"] }));
-afterEach(() => {
-  restoreAws();
-});
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
@@ -226,19 +221,6 @@ test("a disabled or failing webhook is certified too", async () => {
   expect((await certified()).passed).toBe(true);
 });
 
-test("a certification of a webhook of a suspended project is rejected", async () => {
-  await suspend({ project_id: scenario.projectId, suspended: true });
-  expect(errorOf(await certify())).toEqual({ status: 403, code: "project_suspended" });
-  expect(receiver.received).toEqual([]);
-});
-
-test("a certification counts 6 toward the budget of the project, and is rejected beyond it", async () => {
-  expect((await certify()).status).toBe(202);
-  expect(await usedBudget(scenario.projectId)).toBe(6);
-  await givenUsedBudget(scenario.projectId, 115);
-  expect(errorOf(await certify())).toEqual({ status: 429, code: "rate_limited" });
-});
-
 test("a certification is stored before its message is sent, and an error if that is not accepted", async () => {
   const done: string[] = [];
   interceptDynamo((call, send) => {
@@ -266,13 +248,6 @@ test("a certification that finished stays finished", async () => {
     finished_at: at,
     passed: false,
   });
-});
-
-test("an unknown certification, and one of another webhook, returns 404", async () => {
-  const other = createCertification(randomUUID(), new Date(), randomBytes(16));
-  await certifications.insert(other);
-  for (const id of [randomUUID(), other.id])
-    expect(errorOf(await read(id))).toEqual({ status: 404, code: "not_found" });
 });
 
 test("a certification is no delivery", async () => {

@@ -26,7 +26,6 @@ beforeEach(async () => {
   projectId = await service.project(user.userId);
   path = `/v1/projects/${projectId}/events`;
 });
-afterEach(restoreAws);
 
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000);
 

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { jest } from "@jest/globals";
 import { handler } from "../../../../functions/deliveries/intake/publish-notifications.ts";
 import { addSeconds } from "../../../../functions/foundation/platform/time.ts";
 import { createNotification, type Notification } from "../../../../functions/foundation/records/notification.ts";
@@ -16,10 +15,6 @@ import { putAll } from "../../../support/put-all.ts";
 /* One owner with very many notifications. */
 
 beforeEach(prepareDeliveries);
-afterEach(() => {
-  restoreAws();
-  jest.useRealTimers();
-});
 
 const run = () => handler({}, { getRemainingTimeInMillis: () => 50_000 });
 const disable = (webhook: Webhook) => receiverState.disable(webhook, "gone", new Date().toISOString());

@@ -35,9 +35,7 @@ beforeAll(async () => {
   takeMail = await subscribeToTopic();
 });
 afterEach(async () => {
-  restoreAws();
   jest.restoreAllMocks();
-  jest.useRealTimers();
   for (const row of await notifications()) await remove(row);
   await takeMail();
   await takeDeliveryMessages();

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { PurgeQueueCommand } from "@aws-sdk/client-sqs";
 import { DeleteCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { type ReplayResult, handler as replayFor } from "../../../../functions/deliveries/intake/replay.ts";
 import { deliveryIdOf, eventIdOf } from "../../../../functions/foundation/events/deployment-event.ts";
 import { parseDeploymentEvent } from "../../../../functions/foundation/events/parse-deployment-event.ts";
@@ -11,6 +10,7 @@ import { queueUrl, tableName } from "../../../../functions/foundation/platform/e
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import { watchMessages } from "../../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import {
   changeWebhook,
   eventOf,
@@ -32,16 +32,10 @@ import { itemsOf } from "../../../support/stored-items.ts";
 const receiver = useReceiver();
 beforeAll(prepareDeliveries);
 afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
   receiver.received.length = 0;
   receiver.respondWith(200);
   await purge();
 });
-
-/** Invokes a function with the grants of its row. */
-const call = async <Result>(file: string, input: unknown): Promise<Result> =>
-  (await invoke(await fromSources(file), input, { functionName: file, timeoutSeconds: 55 })) as Result;
 
 const HOUR = 3_600_000;
 const ago = (millis: number): string => new Date(Date.now() - millis).toISOString();
@@ -429,21 +423,14 @@ const valid = { project_id: randomUUID(), since: "2026-01-31T09:30:00Z" };
 test.each([
   ["undefined", undefined, ""],
   ["null", null, ""],
-  ["an array", [valid], ""],
-  ["a text", JSON.stringify(valid), ""],
   ["no project", { ...valid, project_id: undefined }, "project_id"],
   ["a project that is not a UUID", { ...valid, project_id: "shop" }, "project_id"],
-  ["a project that is an expression", { ...valid, project_id: { S: valid.project_id } }, "project_id"],
   ["no time", { ...valid, since: undefined }, "since"],
   ["a time that is a number", { ...valid, since: 1_769_851_800 }, "since"],
-  ["a date without a time", { ...valid, since: "2026-01-31" }, "since"],
-  ["a time without a zone", { ...valid, since: "2026-01-31T09:30:00" }, "since"],
-  ["February 30", { ...valid, since: "2026-02-30T09:30:00Z" }, "since"],
   ["a time in the future", { ...valid, since: "2999-01-01T00:00:00Z" }, "since"],
   ["a time after the year 9999", { ...valid, since: "9999-12-31T23:59:59-23:00" }, "since"],
   ["a cursor that is not an id", { ...valid, cursor: "#count" }, "cursor"],
   ["the cursor null", { ...valid, cursor: null }, "cursor"],
-  ["a cursor that is an object", { ...valid, cursor: { id: randomUUID() } }, "cursor"],
   ["an unknown field", { ...valid, limit: 1 }, "limit"],
 ])("throws validation_error for %s with the path of the field", async (_title, input, path) => {
   await expect(call("deliveries-replay", input)).rejects.toMatchObject({

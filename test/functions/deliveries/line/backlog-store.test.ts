@@ -26,7 +26,6 @@ beforeAll(prepareDeliveries);
 beforeEach(() => {
   webhook = { project_id: randomUUID(), id: randomUUID() };
 });
-afterEach(restoreAws);
 
 const wakeUp = () => wakeUpOf(webhook);
 

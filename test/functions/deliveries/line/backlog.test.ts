@@ -31,10 +31,7 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   ({ webhook } = await givenWebhook());
 });
-afterEach(async () => {
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 const entering = (due: Date, delivery = newDelivery(webhook), isAsked = false) => ({ delivery, due, isAsked });
 const work = (delaySeconds: number, of = webhook) => ({

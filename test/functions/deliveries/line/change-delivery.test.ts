@@ -4,7 +4,7 @@ import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts
 import * as deliveries from "../../../../functions/deliveries/line/delivery-store.ts";
 import { cancelled, insertedHeld, requested } from "../../../../functions/deliveries/line/delivery-transitions.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
-import { failDynamo, isCall, loseNextResponse, restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
+import { failDynamo, isCall, restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
 import {
   givenDelivery,
   givenWaiting,
@@ -22,7 +22,6 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   ({ webhook } = await givenWebhook());
 });
-afterEach(restoreAws);
 
 const counted = (row: Delivery | undefined) => row && { ...row, attempt_count: row.attempt_count + 1 };
 
@@ -67,17 +66,6 @@ test("one of twenty concurrent requests is written, and all return the row", asy
   const results = await Promise.all(requests);
   expect(results.filter(({ isWritten }) => isWritten)).toHaveLength(1);
   expect(new Set(results.map((result) => result.row?.version))).toEqual(new Set([(await rowOf(row)).version]));
-});
-
-test.each<[string, () => Promise<Delivery>]>([
-  ["that inserts a row", async () => newDelivery(webhook)],
-  ["that changes a row", () => givenDelivery(webhook)],
-])("a write %s is known as its own when the SDK repeats it", async (_, given) => {
-  const delivery = await given();
-  const sent = loseNextResponse("PutItemCommand");
-  const result = await change(delivery, (before) => counted(before ?? delivery));
-  expect({ requests: sent.requests, isWritten: result.isWritten }).toEqual({ requests: 2, isWritten: true });
-  expect((await rowOf(delivery)).attempt_count).toBe(1);
 });
 
 test("a row that has expired meanwhile is not written again", async () => {

@@ -24,10 +24,7 @@ import {
 import { type LoggedLine, metricsIn } from "../../../support/metrics.ts";
 
 beforeAll(prepareDeliveries);
-afterEach(async () => {
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 const workCalls = (count: number): WorkCall[] =>
   Array.from({ length: count }, () => ({ kind: "work", project_id: randomUUID(), webhook_id: randomUUID() }));

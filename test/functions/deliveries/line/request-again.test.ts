@@ -1,11 +1,10 @@
-import { jest } from "@jest/globals";
 import { removePlace } from "../../../../functions/deliveries/line/backlog-store.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import { handler as recover } from "../../../../functions/deliveries/log/recover.ts";
 import { handler as upsertMember } from "../../../../functions/identity/members/upsert-member.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import { requestAgain, visitLine } from "../../../support/attempts.ts";
-import { isCall, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
+import { isCall, loseNextResponse } from "../../../support/aws-calls.ts";
 import {
   changeWakeUp,
   givenDelivery,
@@ -29,11 +28,7 @@ beforeEach(async () => {
   ({ webhook } = await givenWebhook({ url: receiver.url }));
   delivery = await givenDelivery(webhook, { status: "failed" });
 });
-afterEach(async () => {
-  jest.useRealTimers();
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 /** While a row waits, it has a place, and a wake-up that is not later. */
 async function expectInvariant(): Promise<void> {

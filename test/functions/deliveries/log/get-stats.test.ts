@@ -8,7 +8,6 @@ import { useService } from "../../../support/service.ts";
 
 let path: string;
 const service = useService();
-afterEach(restoreAws);
 const scenario = useScenario(service);
 beforeEach(() => {
   path = `${scenario.path}/stats`;

@@ -1,9 +1,8 @@
-import { randomUUID } from "node:crypto";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import { attempt } from "../../../support/attempts.ts";
-import { givenDelivery, givenWaiting, givenWebhook } from "../../../support/deliveries.ts";
+import { givenDelivery, givenWaiting } from "../../../support/deliveries.ts";
 import { useReceiver } from "../../../support/receiver.ts";
-import { errorOf, useScenario } from "../../../support/scenario.ts";
+import { useScenario } from "../../../support/scenario.ts";
 import { useService } from "../../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -74,15 +73,5 @@ describe("a hint", () => {
     const [listed] = (await scenario.api.get(`${scenario.path}/deliveries`)).body.data;
     expect(listed.last_attempt).toMatchObject({ status_code: 401, hint });
     expect((await scenario.api.get(scenario.path)).body.data.health.last_error.hint).toBe(hint);
-  });
-});
-
-describe("the delivery detail returns 404", () => {
-  test("for an unknown id, an id that is not a UUID, and the id of another webhook's delivery", async () => {
-    const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
-    const { id: foreign } = await givenDelivery(sibling);
-    for (const id of [randomUUID(), "7", foreign]) {
-      expect(errorOf(await scenario.api.get(pathOf({ id })))).toEqual({ status: 404, code: "not_found" });
-    }
   });
 });

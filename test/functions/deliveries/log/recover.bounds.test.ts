@@ -16,7 +16,6 @@ import { useService } from "../../../support/service.ts";
 const service = useService();
 const scenario = useScenario(service);
 afterEach(async () => {
-  restoreAws();
   jest.restoreAllMocks();
   await takeDeliveryMessages();
 });

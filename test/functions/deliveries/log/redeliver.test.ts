@@ -1,20 +1,11 @@
-import { randomUUID } from "node:crypto";
-import { jest } from "@jest/globals";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../../functions/deliveries/line/delivery.ts";
 import { requestAgain, visitLine } from "../../../support/attempts.ts";
-import { failDynamo, interceptDynamo, isCall, restoreAws } from "../../../support/aws-calls.ts";
-import {
-  changeWebhook,
-  givenDelivery,
-  givenWaiting,
-  givenWebhook,
-  placesOf,
-  rowOf,
-} from "../../../support/deliveries.ts";
+import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { changeWebhook, givenDelivery, givenWaiting, rowOf } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { useReceiver } from "../../../support/receiver.ts";
-import { errorOf, useScenario } from "../../../support/scenario.ts";
+import { useScenario } from "../../../support/scenario.ts";
 import { useService } from "../../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -23,10 +14,7 @@ const scenario = useScenario(service, () => ({ url: receiver.url }));
 beforeEach(() => {
   process.env.RETRY_SCHEDULE = "0,0";
 });
-afterEach(() => {
-  jest.useRealTimers();
-  return receiver.close();
-});
+afterEach(() => receiver.close());
 
 const pathOf = (id: string, webhook = scenario.path) => `${webhook}/deliveries/${id}/redeliver`;
 
@@ -99,16 +87,6 @@ test("redeliver sends a delivery again however many attempts it has, of which it
   expect(row.attempt_count).toBe(51);
 });
 
-test("redeliver sends nothing if its entry in the audit log cannot be written", async () => {
-  const delivery = await given("failed", 3);
-  failDynamo((call) => isCall(call, "PutItem", "audit-events"));
-  const response = await scenario.api.post(pathOf(delivery.id));
-  restoreAws();
-  expect(errorOf(response)).toEqual({ status: 503, code: "service_unavailable" });
-  expect(await rowOf(delivery)).toEqual(delivery);
-  expect(await placesOf(scenario.webhook)).toEqual([]);
-});
-
 test("sixty redeliveries of one delivery in parallel lead to one request, which is recorded", async () => {
   let respond = () => {};
   receiver.respondWith((_, response) => {
@@ -148,16 +126,5 @@ describe("a redelivery, requested while the worker is about to", () => {
     await visitLine({ project_id: delivery.project_id, id: delivery.webhook_id });
     expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
     expect(receiver.received).toHaveLength(1);
-  });
-});
-
-describe("redeliver rejects", () => {
-  test("an unknown id, an id that is not a UUID, and the id of another webhook's delivery with 404", async () => {
-    const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
-    const foreign = await givenDelivery(sibling, { status: "failed" });
-    for (const id of [randomUUID(), "7", foreign.id]) {
-      expect(errorOf(await scenario.api.post(pathOf(id)))).toEqual({ status: 404, code: "not_found" });
-    }
-    expect(await rowOf(foreign)).toEqual(foreign);
   });
 });

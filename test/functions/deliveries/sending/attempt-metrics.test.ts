@@ -70,6 +70,7 @@ test.each<[string, object, object]>([
     measured({}, success, { ...last, isDecisive: false }),
     { attempts: 1 },
   ],
+  ["a last failure beside a success", measured({}, failure, { ...last, isDecisive: false }), { attempts: 1 }],
 ])("%s has no first-attempt metrics", (_, actual, expected) => expect(actual).toEqual(expected));
 
 test("latency starts at created_at for a row without event_received_at", () => {

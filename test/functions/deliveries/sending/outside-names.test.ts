@@ -49,10 +49,7 @@ const scenario = useScenario(service, () => ({ url }));
 afterAll(() => {
   delete process.env.RETRY_SCHEDULE;
 });
-afterEach(async () => {
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 interface Reply {
   headers: [name: string, value: string][];

@@ -41,7 +41,6 @@ beforeEach(async () => {
   ({ webhook } = await givenWebhook({ url: receiver.url }));
 });
 afterEach(async () => {
-  restoreAws();
   delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");
 });

@@ -10,7 +10,7 @@ import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts"
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { catchUp } from "../../../../functions/webhooks/webhook/worker-call.ts";
 import { attempt, carry, givenLine, requestAgain, visitLine } from "../../../support/attempts.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   givenDelivery,
@@ -38,8 +38,6 @@ beforeEach(async () => {
   ({ webhook } = await givenWebhook({ url: receiver.url }));
 });
 afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
   jest.restoreAllMocks();
   delete process.env.RETRY_SCHEDULE;
   await takeMessages("slowDeliveries");

@@ -52,7 +52,6 @@ beforeEach(async () => {
   delivery = newDelivery(webhook);
 });
 afterEach(async () => {
-  restoreAws();
   delete process.env.RETRY_SCHEDULE;
   await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
 });
@@ -256,18 +255,6 @@ test("a redelivery or a retry whose call SQS rejects is left to the sweep", asyn
   interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
   await carry(delivery);
   expect(await wakeUpOf(webhook)).toMatchObject({ due: (await rowOf(delivery)).next_attempt_at });
-});
-
-test("a record that the SDK repeats, because its response was lost, counts once", async () => {
-  receiver.respondWith(500);
-  interceptDynamo(async (call, proceed) => {
-    if (isCall(call, "PutItem", "deliveries")) await proceed();
-    return proceed();
-  });
-  await carry(delivery);
-  const row = await rowOf(delivery);
-  expect(row).toMatchObject({ attempt_count: 1, attempts: [{ number: 1 }] });
-  expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([row.place]);
 });
 
 describe("the log line of an attempt", () => {

@@ -3,7 +3,7 @@ import { signatureHeaders } from "../../../../functions/webhooks/receiver/signat
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { beforeRecords, carry, requestAgain, visitLine } from "../../../support/attempts.ts";
-import { restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
+import { watchDynamo } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   givenWaiting,
@@ -44,7 +44,6 @@ describe("a delivery to a webhook in shadow mode", () => {
     await switchTo("shadow");
   });
   afterEach(async () => {
-    restoreAws();
     await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
     await receiver.close();
   });

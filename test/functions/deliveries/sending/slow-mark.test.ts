@@ -5,7 +5,7 @@ import { markSlow, noteDuration, SLOW_AFTER_MS } from "../../../../functions/del
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { attempt, carry, givenLine, visitLine } from "../../../support/attempts.ts";
-import { failDynamo, interceptDynamo, isCall, restoreAws } from "../../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, isCall } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   givenWebhook,
@@ -38,7 +38,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   jest.restoreAllMocks();
-  restoreAws();
   await takeMessages("slowDeliveries");
 });
 

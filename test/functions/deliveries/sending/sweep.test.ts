@@ -28,10 +28,7 @@ const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
 
 beforeAll(prepareDeliveries);
 beforeEach(freshResources);
-afterEach(() => {
-  restoreAws();
-  jest.restoreAllMocks();
-});
+afterEach(() => jest.restoreAllMocks());
 
 /** Returns a webhook whose wake-up is in this shard of the index. Its rows do not exist. */
 const webhookIn = (shard: number, n = 0): Key => ({

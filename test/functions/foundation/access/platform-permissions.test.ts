@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { platformPermissions } from "../../../../functions/foundation/access/platform-permissions.ts";
 import { permissions, workflowPermissions } from "../../../../functions/foundation/manifest/permissions.ts";
 import { SettingError } from "../../../../functions/foundation/platform/errors.ts";
+import { call } from "../../../support/call.ts";
 import { startCiSystem } from "../../../support/ci-system.ts";
 import { startTestService, type TestService } from "../../../support/service.ts";
 import { newServiceAccount } from "../../../support/service-accounts.ts";
@@ -70,8 +70,6 @@ describe("a permission of the platform", () => {
   beforeEach(() => setPermissions(registry));
   afterAll(() => service.stop());
 
-  const call = async <Result>(functionName: string, input: object): Promise<Result> =>
-    (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 10 })) as Result;
   const verify = async (token: string, permission: string) =>
     (await call<{ results: object[] }>("credentials-verify", { credentials: [{ token, permission }] })).results[0];
 

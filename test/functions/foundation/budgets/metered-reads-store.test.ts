@@ -15,7 +15,6 @@ import { useService } from "../../../support/service.ts";
 import { itemsOf } from "../../../support/stored-items.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 /** Payloads that make a row consume 12.5 units, or 25 if the read is strongly consistent. */
 const data = { log: "x".repeat(98_000) };

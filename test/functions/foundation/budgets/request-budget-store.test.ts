@@ -1,13 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import { chargeRequest } from "../../../../functions/foundation/budgets/request-budget-store.ts";
-import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
-import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { inParallel } from "../../../../functions/foundation/platform/parallel.ts";
-import { interceptDynamo, restoreAws, watchQueue } from "../../../support/aws-calls.ts";
+import { interceptDynamo, watchQueue } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../../support/deliveries.ts";
-import { call } from "../../../support/every-function.ts";
 import { givenUsedBudget, usedBudget } from "../../../support/request-budget.ts";
 import { errorOf, newScenario, useScenario } from "../../../support/scenario.ts";
 import { type Api, useService } from "../../../support/service.ts";
@@ -19,10 +16,7 @@ const scenario = useScenario(service);
 beforeEach(async () => {
   failed = await givenDelivery(scenario.webhook, { status: "failed" });
 });
-afterEach(async () => {
-  restoreAws();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
 const since = "2026-03-01T00:00:00Z";
 type Request = "test" | "redeliver" | "recover";
@@ -185,21 +179,6 @@ describe("chargeRequest", () => {
     const results = await inParallel([...Array(200).keys()], 50, () => isAccepted(projectId, at(30)));
     expect(results.filter(Boolean)).toHaveLength(120);
     expect(await usedBudget(projectId)).toBe(120);
-  });
-
-  test("accepts again in the next minute", async () => {
-    const projectId = randomUUID();
-    await inParallel([...Array(12).keys()], 12, () => isAccepted(projectId, at(0), "recover"));
-    expect(await isAccepted(projectId, at(59.999))).toBe(false);
-    expect(await isAccepted(projectId, at(60))).toBe(true);
-  });
-
-  test("stores when the item of the minute expires", async () => {
-    const projectId = randomUUID();
-    await chargeRequest(projectId, "test", at(30));
-    const Key = { project_id: projectId, window: "2026-03-01T10:15:00.000Z" };
-    const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("requestBudgets"), Key }));
-    expect(Item).toEqual({ ...Key, used: 1, expires_at: Date.parse("2026-03-01T11:16:00Z") / 1000 });
   });
 
   test("throws the error of DynamoDB when the write fails, so that an outage is a 503 and not a 429", async () => {

@@ -1,4 +1,3 @@
-import { jest } from "@jest/globals";
 import { findEarlier, outcomePut, repeatableRequest } from "../../../../functions/foundation/http/idempotency-store.ts";
 import { transact } from "../../../../functions/foundation/platform/aws.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
@@ -7,10 +6,6 @@ import { givenUsedBudget } from "../../../support/request-budget.ts";
 import { type Response, send, type TestService, useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(() => {
-  jest.useRealTimers();
-  restoreAws();
-});
 
 type User = ReturnType<TestService["user"]>;
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { endpointRows } from "../../../../functions/foundation/manifest/function-rows.ts";
 import { handler as provision } from "../../../../functions/identity/api-keys/provision.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs } from "../../../support/aws-calls.ts";
 import { type LoggedLine, watchLog } from "../../../support/metrics.ts";
 import { newScenario, type Scenario } from "../../../support/scenario.ts";
 import { type Response, send, useService } from "../../../support/service.ts";
@@ -18,7 +18,6 @@ beforeAll(async () => {
 beforeEach(() => {
   lines = watchLog();
 });
-afterEach(restoreAws);
 
 /** Returns the request id in the response, and checks that header and body agree. */
 const idOf = ({ headers, body }: Response): string | null => {

@@ -10,8 +10,8 @@ import type { FailureCode } from "../../../../functions/foundation/events/failur
 import { type MetricKey, type MetricRow, metrics } from "../../../../functions/foundation/manifest/metrics.ts";
 import type { ErrorCode } from "../../../../functions/foundation/platform/errors.ts";
 import { handler as authorizer } from "../../../../functions/identity/authentication/authorizer.ts";
-import { failRecords, firstAttempt } from "../../../support/attempts.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../../support/aws-calls.ts";
+import { firstAttempt } from "../../../support/attempts.ts";
+import { interceptDynamo, interceptSqs } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -38,7 +38,6 @@ beforeEach(() => {
   lines = watchLog();
 });
 afterEach(async () => {
-  restoreAws();
   delete process.env.RETRY_SCHEDULE;
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
   await Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters")]);
@@ -87,65 +86,12 @@ describe("an attempt", () => {
     expect(deliveryLatency).toEqual([waited + Number(lines[0]?.duration_ms)]);
   });
 
-  test("that fails is counted with its error code, and so are its retries until the last one fails", async () => {
-    process.env.RETRY_SCHEDULE = "0,0";
-    receiver.respondWith(500);
-    await deliver(0);
-    for (const _ of [2, 3]) await sendSlow(sqsEvent(...(await takeDeliveryMessages())));
-    expect(lines.map(({ outcome }) => outcome)).toEqual(Array(3).fill("http_status"));
-    expect(metricsIn(lines)).toEqual({
-      attempts: [1, 1, 1],
-      firstAttemptSuccess: [0],
-      eventToFirstAttempt: [expect.any(Number)],
-      retries: [1, 1],
-      exhausted: [1],
-    });
-  });
-
-  test("with the response 410 disables the webhook", async () => {
-    receiver.respondWith(410);
-    await deliver(0);
-    expect(metricsIn(lines)).toMatchObject({ attempts: [1], exhausted: [1], webhooksDisabled: [1] });
-  });
-
   test("does not count a webhook that a concurrent attempt has disabled", async () => {
     receiver.respondWith(410);
     const { webhook } = await givenWebhook({ url: receiver.url });
     await send(sqsEvent(...[1, 2].map(() => firstAttempt(newDelivery(webhook)))));
     expect(metricsIn(lines)).toMatchObject({ attempts: [1, 1], exhausted: [1, 1], webhooksDisabled: [1] });
   });
-
-  test("to an address that is not public is counted as blocked", async () => {
-    process.env.WEBHOOK_ALLOW_CIDRS = "";
-    const { webhook } = await givenWebhook({ url: "https://169.254.169.254/" });
-    await send(sqsEvent(firstAttempt(newDelivery(webhook))));
-    expect(lines).toMatchObject([{ outcome: "address_blocked" }]);
-    expect(metricsIn(lines)).toMatchObject({ attempts: [1], blockedAddresses: [1] });
-  });
-
-  test.each<[string, string, () => void, object]>([
-    ["the outcome is enqueued", "attempt not recorded, enqueued to be recorded later", () => {}, {}],
-    [
-      "the outcome cannot be enqueued either, the message fails",
-      "message failed",
-      () => interceptSqs(() => Promise.reject(new Error("SQS is down"))),
-      { messagesFailed: [1], failedMessageAge: [expect.any(Number)] },
-    ],
-  ])(
-    "that could not be recorded is logged without a metric of its delivery; %s",
-    async (_, failed, prepare, counted) => {
-      const { webhook } = await givenWebhook({ url: receiver.url });
-      const delivery = newDelivery(webhook);
-      failRecords();
-      prepare();
-      await send(sqsEvent(firstAttempt(delivery)));
-      expect(lines.filter(({ message }) => message !== "enqueue failed")).toMatchObject([
-        { level: "info", message: "attempt", delivery_id: delivery.id },
-        { level: "error", message: failed, delivery_id: delivery.id, webhook_id: webhook.id },
-      ]);
-      expect(metricsIn(lines)).toEqual({ attempts: [1], ...counted });
-    },
-  );
 
   test("is neither made nor logged for a webhook that is disabled, down or deleted", async () => {
     const held = await givenWebhook({ url: receiver.url });
@@ -165,39 +111,6 @@ describe("an attempt", () => {
     await makeDue(down.webhook);
     await sendSlow(sqsEvent(workCall(down.webhook)));
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
-  });
-
-  test("in a batch has its own line, and the metrics of the batch have one line per outcome", async () => {
-    receiver.respondWith(({ path }, response) => {
-      const status = Number(path.slice(1));
-      setTimeout(() => response.writeHead(status).end(), Math.random() * 20);
-    });
-    const statuses = [200, 201, 202, 400, 403, 404, 500, 502, 503, 204];
-    const due = await Promise.all(
-      statuses.map(async (status) => {
-        const { webhook } = await givenWebhook({ url: receiver.url.replace("/hook", `/${status}`) });
-        return { status, delivery: newDelivery(webhook) };
-      }),
-    );
-    await send(sqsEvent(...due.map(({ delivery }) => firstAttempt(delivery))));
-    const attempts = lines.filter(({ message }) => message === "attempt");
-    const byId = new Map(attempts.map((line) => [line.delivery_id, line]));
-    expect(attempts).toHaveLength(statuses.length);
-    for (const { status, delivery } of due) {
-      const isSuccess = status < 300;
-      expect(byId.get(delivery.id)).toMatchObject({
-        webhook_id: delivery.webhook_id,
-        status_code: status,
-        outcome: isSuccess ? "succeeded" : "http_status",
-      });
-    }
-    const measured = lines.filter(({ message }) => message === "metrics");
-    const byOutcome = Object.fromEntries(measured.map((line) => [line.outcome, line]));
-    expect(measured).toHaveLength(2);
-    expect(byOutcome.succeeded).toMatchObject({ Attempts: Array(4).fill(1), FirstAttemptSuccess: Array(4).fill(1) });
-    expect(byOutcome.http_status).toMatchObject({ Attempts: Array(6).fill(1), FirstAttemptSuccess: Array(6).fill(0) });
-    for (const line of measured) expect(line).not.toHaveProperty("delivery_id");
-    expect(metricsIn(lines).attempts).toHaveLength(statuses.length);
   });
 
   test("that waited in the backlog does not count as a first attempt", async () => {

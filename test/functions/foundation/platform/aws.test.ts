@@ -16,21 +16,16 @@ import {
   isConditionFailed,
   isOutage,
   retryConflicts,
-  secretsManager,
-  sqs,
   transact,
 } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { freshResources } from "../../../support/resources.ts";
 
 const $metadata = {};
 
 beforeAll(freshResources);
-afterEach(() => {
-  restoreAws();
-  jest.restoreAllMocks();
-});
+afterEach(() => jest.restoreAllMocks());
 
 describe("batchGet", () => {
   test("throws an outage after 10 requests when the same keys stay unprocessed", async () => {
@@ -218,10 +213,4 @@ test("isConditionFailed is true only for the failed condition of a single write"
   expect(isConditionFailed(new ConditionalCheckFailedException({ message, $metadata }))).toBe(true);
   expect(isConditionFailed(new TransactionCanceledException({ message, $metadata }))).toBe(false);
   expect(isConditionFailed({ name: "ConditionalCheckFailedException" })).toBe(false);
-});
-
-test("clients are created once", () => {
-  expect(dynamo()).toBe(dynamo());
-  expect(sqs()).toBe(sqs());
-  expect(secretsManager()).toBe(secretsManager());
 });

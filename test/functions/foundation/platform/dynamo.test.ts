@@ -2,11 +2,10 @@ import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import type { TableKey } from "../../../../functions/foundation/manifest/tables.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 const hook = { url: "https://example.com/hook", events: ["deploy.failed"] };
 const trust = { issuer: "github", repository_id: "1", permissions: ["projects:read"] };

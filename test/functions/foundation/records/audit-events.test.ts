@@ -8,7 +8,6 @@ import { givenUsedBudget } from "../../../support/request-budget.ts";
 import { useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 type Entry = { action: string; actor: Record<string, string>; resource_id: string; details: object };
 

@@ -9,14 +9,12 @@ import { type TableKey, tables } from "../../../../functions/foundation/manifest
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { handler as provision } from "../../../../functions/identity/api-keys/provision.ts";
-import { changeKey } from "../../../support/api-keys.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
 import { givenUsedReads, usedReads } from "../../../support/request-budget.ts";
 import { errorOf } from "../../../support/scenario.ts";
 import { type TestService, useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 type User = ReturnType<TestService["user"]>;
 
@@ -203,13 +201,6 @@ test("the list shows the last use of an earlier key", async () => {
   await statusWith(key);
   const [{ last_used_at }] = (await user.api.get("/v1/api-keys")).body.data;
   expect(last_used_at >= before).toBe(true);
-});
-
-test("an expired key is not rolled, 409", async () => {
-  const user = service.user();
-  const { id, key } = await create(user);
-  await changeKey(key, { expires_at: new Date(0).toISOString() });
-  expect(errorOf(await user.api.post(`/v1/api-keys/${id}/roll`, {}))).toEqual({ status: 409, code: "conflict" });
 });
 
 test.each([

@@ -1,12 +1,11 @@
 import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import type { ImportResult } from "../../../../functions/foundation/schema/import-rows.ts";
 import { unknownApiKey } from "../../../support/api-keys.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { notificationsAbout } from "../../../support/notifications.ts";
 import { send, useService } from "../../../support/service.ts";
@@ -18,14 +17,7 @@ beforeEach(() => {
   process.env.IMPORTED_KEYS = '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old.","hash":"hmac-sha256"}]';
   process.env.IMPORTED_KEYS_PEPPER = pepper;
 });
-afterEach(() => {
-  restoreAws();
-  jest.useRealTimers();
-});
 
-async function call<Result>(functionName: string, input: unknown): Promise<Result> {
-  return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 60 })) as Result;
-}
 const importKeys = (keys: unknown[], more: object = {}) => call<ImportResult>("api-keys-import", { keys, ...more });
 const allImported = (imported: number) => ({ imported, unchanged: 0, refused: [] });
 const sha256 = (key: string) => createHash("sha256").update(key).digest("hex");

@@ -5,12 +5,11 @@ import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { hashApiKey } from "../../../../functions/identity/api-keys/api-key.ts";
 import { handler as provision } from "../../../../functions/identity/api-keys/provision.ts";
 import { handler as revokeAll } from "../../../../functions/identity/api-keys/revoke-all.ts";
-import { failDynamo, interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
 import { notifications } from "../../../support/notifications.ts";
 import { type TestService, useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 type User = ReturnType<TestService["user"]>;
 
@@ -123,15 +122,6 @@ test("deletes a list entry whose key does not exist", async () => {
   await dynamo().send(new DeleteCommand({ TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) } }));
   expect(await revokeAll({ user_id: user.userId })).toEqual({ revoked: 1 });
   expect(await counted(user)).toBe(0);
-});
-
-test("counts each key once when the SDK sends a transaction again", async () => {
-  const user = service.user();
-  await givenKeys(user, 2);
-  const sent = loseNextResponse("TransactWriteItemsCommand");
-  expect(await revokeAll({ user_id: user.userId })).toEqual({ revoked: 2 });
-  expect(sent.requests).toBe(2);
-  expect([await listed(user), await counted(user)]).toEqual([[], 0]);
 });
 
 test("fails when a key cannot be deleted, and a second call deletes the rest", async () => {

@@ -1,5 +1,4 @@
 import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
-import { jest } from "@jest/globals";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { unknownApiKey } from "../../../support/api-keys.ts";
 import {
@@ -9,7 +8,7 @@ import {
   interceptDynamo,
   restoreAws,
 } from "../../../support/aws-calls.ts";
-import { call } from "../../../support/every-function.ts";
+import { call } from "../../../support/call.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { givenUsedBudget, usedBudget } from "../../../support/request-budget.ts";
 import { send, type TestService, useService } from "../../../support/service.ts";
@@ -19,10 +18,6 @@ const logged: object[] = [];
 const service = useService();
 beforeAll(async () => {
   logSink.write = (_level, line) => void logged.push(line);
-});
-afterEach(() => {
-  jest.useRealTimers();
-  restoreAws();
 });
 
 type User = ReturnType<TestService["user"]>;

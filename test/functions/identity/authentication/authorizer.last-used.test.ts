@@ -7,7 +7,7 @@ import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import { hashApiKey } from "../../../../functions/identity/api-keys/api-key.ts";
 import { handler as provision } from "../../../../functions/identity/api-keys/provision.ts";
 import { handler as authorizer } from "../../../../functions/identity/authentication/authorizer.ts";
-import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { freshResources } from "../../../support/resources.ts";
 
 /* The authorizer writes `last_used_at` at most once per resolution, and a failed write has no effect on the request. */
@@ -21,10 +21,7 @@ beforeEach(() => {
   delete process.env.LAST_USED_RESOLUTION_SECONDS;
   logged.length = 0;
 });
-afterEach(() => {
-  restoreAws();
-  jest.restoreAllMocks();
-});
+afterEach(() => jest.restoreAllMocks());
 
 async function effectFor(token: string, userAgent = "curl/8.5.0"): Promise<string | undefined> {
   const result = await authorizer({

@@ -5,7 +5,6 @@ import { readPages } from "../../../support/pages.ts";
 import { useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
 

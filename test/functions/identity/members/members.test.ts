@@ -4,11 +4,9 @@ import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { handler as removeMember } from "../../../../functions/identity/members/remove-member.ts";
 import { handler as upsertMember } from "../../../../functions/identity/members/upsert-member.ts";
-import { loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
 import { useService } from "../../../support/service.ts";
 
 const service = useService();
-afterEach(restoreAws);
 
 test("the version of a removed member is kept: for 60 days, or if the member is added again", async () => {
   const { userId } = service.user();
@@ -22,23 +20,6 @@ test("the version of a removed member is kept: for 60 days, or if the member is 
   expect(removed).toEqual({ ...Key, removed: true, delete_after });
   await service.project(userId, { projectId: project_id });
   expect(await stored()).toEqual({ ...Key, version: expect.any(String) });
-});
-
-test("a removal that the SDK sends again, because its response was lost, still answers true", async () => {
-  const { userId } = service.user();
-  const project_id = await service.project(userId);
-  const sent = loseNextResponse("TransactWriteItemsCommand");
-  expect(await removeMember({ user_id: userId, project_id })).toEqual({ removed: true });
-  expect(sent.requests).toBe(2);
-});
-
-test("an addition that the SDK sends again, because its response was lost, returns the project, with the default role", async () => {
-  const { api, userId } = service.user();
-  const sent = loseNextResponse("TransactWriteItemsCommand");
-  const project = await upsertMember({ user_id: userId, project_id: randomUUID(), name: "Shop" });
-  expect(sent.requests).toBe(2);
-  expect(project.role).toBe("admin");
-  expect((await api.get("/v1/projects")).body.data).toEqual([project]);
 });
 
 const project_id = randomUUID();

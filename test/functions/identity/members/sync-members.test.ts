@@ -1,24 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
 import { mintToken } from "../../../../bin/command/mint-token.ts";
 import { demoUser, seedDemoUser } from "../../../../bin/demo/demo-user.ts";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { handler as removeMember } from "../../../../functions/identity/members/remove-member.ts";
 import type { SyncResult } from "../../../../functions/identity/members/sync-members.ts";
 import { handler as upsertMember } from "../../../../functions/identity/members/upsert-member.ts";
 import { beforeTransaction, failDynamo, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { useService } from "../../../support/service.ts";
 import { newServiceAccount } from "../../../support/service-accounts.ts";
 
 const service = useService();
-afterEach(() => {
-  restoreAws();
-  jest.useRealTimers();
-});
 
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const now = () => secondsAgo(0);
@@ -37,11 +32,9 @@ const memberOf = (project_id: string, fields: Partial<Member> = {}): Member => (
   ...fields,
 });
 
-async function sync(members: object[], more: object = {}): Promise<SyncResult> {
-  const functionName = "projects-sync-members";
-  const input = { version: now(), members, dry_run: false, ...more };
-  return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 55 })) as SyncResult;
-}
+const sync = (members: object[], more: object = {}) =>
+  call<SyncResult>("projects-sync-members", { version: now(), members, dry_run: false, ...more });
+
 /** Each test has projects of its own: a page from the id before the first to the last of them. */
 function givenProjects(count: number): { ids: [string, ...string[]]; range: { after: string; until: string } } {
   const base = randomUUID().slice(0, 34);
@@ -50,9 +43,6 @@ function givenProjects(count: number): { ids: [string, ...string[]]; range: { af
   return { ids: [idOf(1), ...ids.slice(1)], range: { after: idOf(0), until: idOf(count) } };
 }
 const none = { added: 0, changed: 0, removed: 0, unchanged: 0 };
-async function call<Result>(functionName: string, input: object): Promise<Result> {
-  return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 10 })) as Result;
-}
 
 test("reports the difference and changes nothing, unless it is asked to", async () => {
   const { ids, range } = givenProjects(2);

@@ -1,5 +1,4 @@
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { type AwsCall, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
@@ -9,10 +8,6 @@ import { newServiceAccount } from "../../../support/service-accounts.ts";
 import { itemsOf } from "../../../support/stored-items.ts";
 
 const service = useService();
-afterEach(() => {
-  restoreAws();
-  jest.useRealTimers();
-});
 
 test("a key sees this project only, with the role of the service account", async () => {
   const { projectId, createKey } = await newServiceAccount(service, "viewer");

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { beforeTransaction, restoreAws } from "../../../support/aws-calls.ts";
+import { beforeTransaction } from "../../../support/aws-calls.ts";
 import { useCiSystem } from "../../../support/ci-system.ts";
 import { useService } from "../../../support/service.ts";
 
 const ci = useCiSystem("ci");
 const service = useService();
-afterEach(restoreAws);
 
 async function givenProject() {
   const { api, userId } = service.user();

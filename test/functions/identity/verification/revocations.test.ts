@@ -12,14 +12,13 @@ import {
   restoreAws,
   watchDynamo,
 } from "../../../support/aws-calls.ts";
-import { call } from "../../../support/every-function.ts";
+import { call } from "../../../support/call.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { putAll } from "../../../support/put-all.ts";
 import { useService } from "../../../support/service.ts";
 import { newServiceAccount } from "../../../support/service-accounts.ts";
 
 const service = useService();
-afterEach(restoreAws);
 afterEach(() => void jest.useRealTimers());
 
 const read = (after?: string) => call<RevocationPage>("credentials-revocations", after === undefined ? {} : { after });

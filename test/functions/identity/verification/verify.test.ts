@@ -4,7 +4,6 @@ import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../../../../bin/command/mint-token.ts";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
@@ -12,6 +11,7 @@ import { hashApiKey } from "../../../../functions/identity/api-keys/api-key.ts";
 import type { Verification } from "../../../../functions/identity/verification/verify.ts";
 import { unknownApiKey } from "../../../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { useCiSystem } from "../../../support/ci-system.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { useService } from "../../../support/service.ts";
@@ -35,11 +35,6 @@ beforeEach(() => {
 });
 afterEach(() => void jest.useRealTimers());
 afterAll(restoreAws);
-
-/** Runs a function with the grants of its row. */
-async function call<Result>(functionName: string, input: object): Promise<Result> {
-  return (await invoke(await fromSources(functionName), input, { functionName, timeoutSeconds: 10 })) as Result;
-}
 
 async function verifyAll(credentials: unknown[]): Promise<Verification[]> {
   calls = [];

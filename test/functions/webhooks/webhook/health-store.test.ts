@@ -4,7 +4,7 @@ import { readHealth } from "../../../../functions/webhooks/webhook/health-store.
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import { find } from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { visitLine } from "../../../support/attempts.ts";
-import { restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
+import { watchDynamo } from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   givenDelivery,
@@ -25,10 +25,7 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   ({ webhook } = await givenWebhook({ url: receiver.url }));
 });
-afterEach(() => {
-  restoreAws();
-  return receiver.close();
-});
+afterEach(() => receiver.close());
 
 const given = (values: Partial<Webhook>) => changeWebhook(webhook, values);
 const reads = () => new MeteredReads(`user:${webhook.project_id}`, new Date());

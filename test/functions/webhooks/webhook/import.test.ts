@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { Webhook as Verifier } from "standardwebhooks";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import type { ImportResult } from "../../../../functions/foundation/schema/import-rows.ts";
 import { bodySignature } from "../../../../functions/webhooks/receiver/signature.ts";
 import { beforeTransaction, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { eventOf, findSecrets, publish } from "../../../support/deliveries.ts";
 import { startReceiver } from "../../../support/receiver.ts";
 import { type Api, useService } from "../../../support/service.ts";
@@ -20,13 +20,8 @@ beforeEach(async () => {
   path = `/v1/projects/${project_id}/webhooks`;
 });
 
-/** Invokes the function with the grants of its row. */
-const importAll = async (webhooks: unknown, more: object = {}): Promise<ImportResult> =>
-  (await invoke(
-    await fromSources("webhooks-import"),
-    { webhooks, ...more },
-    { functionName: "webhooks-import", timeoutSeconds: 55 },
-  )) as ImportResult;
+const importAll = (webhooks: unknown, more: object = {}) =>
+  call<ImportResult>("webhooks-import", { webhooks, ...more });
 const secret = "0123456789abcdef";
 const AROUND = "must not begin or end with a space, a line break or a byte order mark";
 const url = "https://example.com/hook";
@@ -149,14 +144,7 @@ test("a row that differs from two webhooks with its URL is refused for the older
 
 test.each([true, false])("refuses rows with the reason, and imports the others, in a dry run: %s", async (dry_run) => {
   const suspended = await service.project(service.user().userId);
-  await invoke(
-    await fromSources("projects-suspend"),
-    { project_id: suspended, suspended: true },
-    {
-      functionName: "projects-suspend",
-      timeoutSeconds: 30,
-    },
-  );
+  await call("projects-suspend", { project_id: suspended, suspended: true });
   const rows: [changes: object, reason: string | undefined][] = [
     [{}, undefined],
     [{ project_id: "p-1" }, "project_id must be a UUID"],

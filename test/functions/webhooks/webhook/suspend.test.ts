@@ -1,7 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand, GetCommand } from "@aws-sdk/lib-dynamodb";
-import { jest } from "@jest/globals";
-import { fromSources, invoke } from "../../../../bin/emulator/lambda.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import type { OperationId } from "../../../../functions/foundation/manifest/endpoints.ts";
 import { endpointRows } from "../../../../functions/foundation/manifest/function-rows.ts";
@@ -10,7 +8,8 @@ import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { type SuspensionResult, handler as suspendFor } from "../../../../functions/webhooks/webhook/suspend.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { visitLine } from "../../../support/attempts.ts";
-import { beforeHold, interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
+import { beforeHold, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import {
   changeWebhook,
   eventOf,
@@ -33,15 +32,8 @@ import { successStatusOf, validBodyOf } from "../../../support/valid-bodies.ts";
 const service = useService();
 const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url }));
-afterEach(async () => {
-  restoreAws();
-  jest.useRealTimers();
-  await takeDeliveryMessages();
-});
+afterEach(() => takeDeliveryMessages());
 
-/** Invokes a function with the grants of its row. */
-const call = async <Result>(id: string, input: unknown): Promise<Result> =>
-  (await invoke(await fromSources(id), input, { functionName: id, timeoutSeconds: 60 })) as Result;
 const suspend = (project_id = scenario.projectId) =>
   call<SuspensionResult>("projects-suspend", { project_id, suspended: true });
 const resume = (project_id = scenario.projectId) =>
@@ -133,13 +125,6 @@ describe("the function", () => {
     expect((await ofWebhook(false)).suspended_at).toBeNull();
     expect(await shown()).toMatchObject({ enabled: true });
     await expect(ofWebhook(true, randomUUID())).rejects.toThrow("No webhook with this id exists.");
-  });
-
-  test("succeeds when the response of the table is lost and the SDK sends the transaction again", async () => {
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const { suspended_at } = await suspendFor({ project_id: scenario.projectId, suspended: true });
-    expect(sent.requests).toBe(2);
-    expect(await marksOf()).toEqual([suspended_at, suspended_at]);
   });
 
   test.each([

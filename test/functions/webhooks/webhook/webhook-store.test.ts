@@ -1,8 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import { ConditionsFailedError, dynamo } from "../../../../functions/foundation/platform/aws.ts";
-import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { plannedFailingTime } from "../../../../functions/foundation/records/notification.ts";
 import {
   claimProbe,
@@ -17,9 +14,9 @@ import {
   type Webhook,
   type WebhookPatch,
 } from "../../../../functions/webhooks/webhook/webhook.ts";
-import { find, get, insert, list, remove, update } from "../../../../functions/webhooks/webhook/webhook-store.ts";
+import { find, get, insert, remove, update } from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../../support/aws-calls.ts";
-import { changeWebhook, findSecrets } from "../../../support/deliveries.ts";
+import { changeWebhook } from "../../../support/deliveries.ts";
 import { notificationsAbout } from "../../../support/notifications.ts";
 import { freshResources } from "../../../support/resources.ts";
 import { itemsOf } from "../../../support/stored-items.ts";
@@ -27,7 +24,6 @@ import { itemsOf } from "../../../support/stored-items.ts";
 /* The writes of the senders: each has a condition, because senders run concurrently with each other and with users. */
 
 beforeAll(freshResources);
-afterEach(restoreAws);
 
 const first = "2026-03-01T12:00:00.000Z";
 const second = "2026-03-01T12:01:00.000Z";
@@ -141,37 +137,6 @@ test.each([
   },
 );
 
-test("insert never replaces a webhook with the same id", async () => {
-  const { webhook, secret, stored } = await givenWebhook();
-  const error = await insert({ ...webhook, url: otherUrl }, "whsec_other").catch((caught: unknown) => caught);
-  expect(error).toBeInstanceOf(ConditionsFailedError);
-  expect(await stored()).toEqual(webhook);
-  expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
-  expect(await list(webhook.project_id)).toEqual([webhook]);
-});
-
-test("markFailing sets the time of the first failure and keeps it", async () => {
-  const { webhook, stored } = await givenWebhook();
-  expect(await markFailing(webhook, first)).toBe(true);
-  expect(await markFailing(webhook, second)).toBe(false);
-  expect(await stored()).toEqual({ ...webhook, failing_since: first });
-});
-
-test("markFailing ignores a failure at a URL that has been replaced", async () => {
-  const { webhook, stored } = await givenWebhook();
-  await changeWebhook(webhook, { url: otherUrl });
-  expect(await markFailing(webhook, first)).toBe(false);
-  expect(await stored()).toEqual({ ...webhook, url: otherUrl });
-});
-
-test("clearFailing removes the whole failure state", async () => {
-  const { webhook } = await givenWebhook();
-  await markFailing(webhook, first);
-  await claimProbe(webhook, second, "d");
-  await clearFailing(webhook);
-  expect(await find(webhook.project_id, webhook.id)).toEqual(webhook);
-});
-
 test("claimProbe succeeds for one of several senders, for the first and for later probes", async () => {
   const { webhook, stored } = await givenWebhook();
   for (const next of [first, second]) {
@@ -212,11 +177,6 @@ describe("disable", () => {
     await changeWebhook(webhook, { failing_since: first });
     expect(await disable(failing, "failing", second)).toBe(true);
   });
-
-  test("with the reason gone does not depend on the failure state", async () => {
-    const { webhook } = await givenWebhook();
-    expect(await disable({ ...webhook, failing_since: first }, "gone", second)).toBe(true);
-  });
 });
 
 test("no write recreates a deleted webhook", async () => {
@@ -243,57 +203,14 @@ test("a write that conflicts with a transaction is repeated", async () => {
   expect(await stored()).toMatchObject({ failing_since: first });
 });
 
+/* The other writes are in calls.test.ts. */
 describe("when the response is lost and the SDK sends the write again,", () => {
-  test("insert stores one webhook and counts it once", async () => {
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const { webhook, secret, stored } = await givenWebhook();
-    expect(sent.requests).toBe(2);
-    expect(await stored()).toEqual(webhook);
-    expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
-    expect(await countOf(webhook)).toBe(1);
-  });
-
-  test("remove succeeds and counts once", async () => {
-    const { webhook, stored } = await givenWebhook();
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    await remove(webhook.project_id, webhook.id);
-    expect(sent.requests).toBe(2);
-    expect(await stored()).toBeUndefined();
-    expect(await countOf(webhook)).toBe(0);
-  });
-
-  test("update returns the changed webhook", async () => {
-    const { webhook } = await givenWebhook();
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    const updated = await update(webhook.project_id, webhook.id, { enabled: false }, first);
-    expect(sent.requests).toBe(2);
-    expect(updated).toEqual({
-      ...webhook,
-      disabled_at: first,
-      disabled_reason: "manual",
-      disabled_notified_at: first,
-    });
-  });
-
   test.each<[string, Partial<Webhook>, (webhook: Webhook) => Promise<boolean>, Partial<Webhook>]>([
-    ["markFailing", {}, (webhook) => markFailing(webhook, first), { failing_since: first }],
-    [
-      "claimProbe, for the first probe,",
-      {},
-      (webhook) => claimProbe(webhook, second, "d"),
-      { probe_at: second, probed_id: "d" },
-    ],
     [
       "claimProbe, for a later probe,",
       { probe_at: first },
       (row) => claimProbe(row, second, "d"),
       { probe_at: second, probed_id: "d" },
-    ],
-    [
-      "disable with the reason gone",
-      {},
-      (webhook) => disable(webhook, "gone", first),
-      { disabled_at: first, disabled_reason: "gone", disabled_notified_at: first },
     ],
     [
       "disable with the reason failing",
@@ -310,15 +227,6 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     expect(await stored()).toEqual({ ...webhook, ...after });
   });
 
-  test("clearFailing removes the failure state", async () => {
-    const { webhook, stored } = await givenWebhook();
-    await changeWebhook(webhook, { failing_since: first, probe_at: second });
-    const sent = loseNextResponse("UpdateItemCommand");
-    await clearFailing(webhook);
-    expect(sent.requests).toBe(2);
-    expect(await stored()).toEqual(webhook);
-  });
-
   test("claimProbe returns false for a sender whose claim of the same time was too late", async () => {
     const { webhook } = await givenWebhook();
     expect(await claimProbe(webhook, first, "d")).toBe(true);
@@ -329,30 +237,9 @@ describe("when the response is lost and the SDK sends the write again,", () => {
   });
 });
 
-async function countOf({ project_id }: Webhook): Promise<unknown> {
-  const Key = { project_id, id: "#count" };
-  const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("webhooks"), Key, ConsistentRead: true }));
-  return Item?.webhook_count;
-}
-
 describe("notifications", () => {
   const failure = { status_code: 500, error_code: "http_status" } as const;
   const typesAbout = async ({ id }: Webhook) => (await notificationsAbout(id)).map(({ type }) => type);
-
-  test("senders that disable a webhook at the same time write one", async () => {
-    const { webhook } = await givenWebhook();
-    const calls = Array.from({ length: 8 }, (_, index) => disable(webhook, index % 2 ? "gone" : "failing", first));
-    expect((await Promise.all(calls)).filter((isDisabled) => isDisabled)).toHaveLength(1);
-    expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
-  });
-
-  test("a webhook that is disabled when the response is lost has one", async () => {
-    const { webhook } = await givenWebhook();
-    const sent = loseNextResponse("TransactWriteItemsCommand");
-    expect(await disable(webhook, "gone", first)).toBe(true);
-    expect(sent.requests).toBe(2);
-    expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
-  });
 
   test("a failed write writes none", async () => {
     const { webhook } = await givenWebhook();
@@ -462,15 +349,6 @@ describe("notifications", () => {
     expect(await stored()).not.toHaveProperty("disabled_at");
     const dues = (await notificationsAbout(id)).map(({ due_at }) => due_at);
     expect(dues).toEqual([first, "2026-03-01T12:10:00.000Z"]);
-  });
-
-  test("a user and a sender that disable a webhook at the same time write one", async () => {
-    const { webhook } = await givenWebhook();
-    await Promise.all([
-      update(webhook.project_id, webhook.id, { enabled: false }, first),
-      disable(webhook, "gone", second),
-    ]);
-    expect(await typesAbout(webhook)).toHaveLength(1);
   });
 
   test("a webhook that has failed for long has one until its next success, from whichever sender", async () => {
