@@ -7,7 +7,7 @@ const budgetsKb: Record<string, number> = {
   "auth-authorizer": 276,
   "credentials-verify": 280,
   // The backlog, and the hints of the last attempt.
-  certifyWebhook: 264,
+  certifyWebhook: 265,
   redeliver: 270,
   recoverDeliveries: 267,
   sendTestDelivery: 272,

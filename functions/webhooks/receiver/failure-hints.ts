@@ -1,5 +1,4 @@
 import { type FailureCode, NO_IPV4, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
-import { addSeconds } from "../../foundation/platform/time.ts";
 import { BOT_CHECK, CSRF, IN_HANDSHAKE, SIGN_IN, SWITCHED } from "./failure-cause.ts";
 
 /** The fields of an attempt that a hint depends on. */
@@ -53,11 +52,11 @@ export function failureHint(
 }
 
 /** How long after a rotation it explains a rejection: a receiver with the previous secret fails with its first delivery. */
-const ROTATION_EXPLAINS_SECONDS = 24 * 3_600;
+const ROTATION_EXPLAINS_MS = 24 * 3_600_000;
 
-function isSoonAfter(at?: string, rotatedAt?: string): boolean {
-  if (at === undefined || rotatedAt === undefined) return false;
-  return at >= rotatedAt && at < addSeconds(new Date(rotatedAt), ROTATION_EXPLAINS_SECONDS);
+function isSoonAfter(at = "", rotatedAt = ""): boolean {
+  const sinceMs = Date.parse(at) - Date.parse(rotatedAt);
+  return sinceMs >= 0 && sinceMs < ROTATION_EXPLAINS_MS;
 }
 
 const rotationFix =
