@@ -1,9 +1,6 @@
 import type { MetricValues } from "../../foundation/platform/metrics.ts";
 import type { Attempt, Delivery } from "../line/delivery.ts";
 
-/** How a delivery reached its sender: its message carried it, or it waited in the line of its webhook. */
-export type Road = "carried" | "line";
-
 /** Facts about a recorded attempt that are not in the attempt itself. */
 export interface AttemptEffects {
   /** This process recorded the attempt, and no other attempt was requested while it was in flight. */
@@ -23,12 +20,13 @@ export interface AttemptEffects {
  * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
  * for a receiver that was down or slow.
  * @param delivery the row before the attempt
+ * @param road its message carried the delivery, or it waited in the line of its webhook
  */
 export function attemptMetrics(
   delivery: Delivery,
   attempt: Attempt,
-  road: Road,
-  { isDecisive, isLast, hasDisabledWebhook }: AttemptEffects,
+  road: "carried" | "line",
+  { isDecisive = false, isLast = false, hasDisabledWebhook = false }: Partial<AttemptEffects> = {},
 ) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";

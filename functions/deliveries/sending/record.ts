@@ -34,18 +34,6 @@ interface CompletedAttempt {
   visit?: LineVisit | undefined;
 }
 
-const NO_EFFECTS: AttemptEffects = { isDecisive: false, isLast: false, hasDisabledWebhook: false };
-
-/** How long an attempt that could not be recorded waits before it is tried again. */
-const UNRECORDED_DELAY_SECONDS = 15;
-
-/**
- * Failures after which an attempt is not enqueued again: five minutes, in which a bad deployment is rolled back. After that SQS
- * counts: its message is received every six minutes, and is a dead letter after ten hours. An outage of AWS counts as no
- * failure, so that it may last for as long as it does.
- */
-const MAX_FAILURES = 20;
-
 /** How far an attempt was recorded. */
 interface Recorded {
   /** Absent = it is not written, or its webhook is deleted. */
@@ -54,68 +42,21 @@ interface Recorded {
   error?: unknown;
 }
 
+const notRecorded = (error: unknown): Recorded => ({ error });
+
 /**
  * Records an attempt and writes one log line, also when it could not be recorded. Then its outcome is enqueued, so that
  * recording it later needs no second request.
  * @returns false when the attempt is not written, and its outcome is enqueued
  * @throws the error of the record when its outcome could not be enqueued either: the delivery is sent again
  */
-export const recordAttempt = (completed: CompletedAttempt): Promise<boolean> =>
-  recordOrEnqueue(
-    toMessage(completed),
-    () => record(completed, new Date()),
-    (effects) => logAttempt(completed, effects),
-  );
-
-/**
- * @param message records the attempt later, if that fails now
- * @param run records it, with the reads that this needs
- * @param report receives the effects that are certain
- */
-async function recordOrEnqueue(
-  message: UnrecordedAttempt,
-  run: () => Promise<Recorded>,
-  report: (effects: AttemptEffects) => void = () => {},
-): Promise<boolean> {
-  const { effects, error }: Recorded = await run().catch((error: unknown) => ({ error }));
-  report(effects ?? NO_EFFECTS);
-  if (error === undefined) return true;
-  const failures = (message.failures ?? 0) + (isOutage(error) ? 0 : 1);
-  const again = { ...message, failures };
-  if (failures > MAX_FAILURES || (await enqueue([again], UNRECORDED_DELAY_SECONDS)).length > 0) throw error;
-  const missing = effects ? "webhook not updated after an attempt" : "attempt not recorded";
-  log.error(`${missing}, enqueued to be recorded later`, error);
-  return effects !== undefined;
+export async function recordAttempt(completed: CompletedAttempt): Promise<boolean> {
+  const recorded = await record(completed, new Date()).catch(notRecorded);
+  logAttempt(completed, recorded.effects);
+  return recorded.error === undefined || recordLater(toMessage(completed), recorded);
 }
 
-function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
-  const { body, attempts, ...stored } = basis;
-  const kept = basis.version === undefined ? basis : stored;
-  return { kind: "unrecorded", project_id: basis.project_id, basis: kept, url, attempt, retry_after: retryAfter };
-}
-
-/**
- * Records an attempt whose first record failed. When recording fails again, enqueues it again, because its message would be
- * received only after minutes: by then the request might have been sent again.
- * @throws when that fails too, or recording has failed too often: the message is received again
- */
-export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void> {
-  const { basis, attempt, retry_after } = message;
-  const { project_id, webhook_id, id } = basis;
-  log.tag({ project_id, webhook_id, delivery_id: id, attempt: attempt.number });
-  const isRecorded = await recordOrEnqueue(message, async () => {
-    const [row, found] = await Promise.all([deliveries.find(webhook_id, id), webhooks.find(project_id, webhook_id)]);
-    const body = basis.body ?? row?.body;
-    // The rows of a deleted webhook cannot be read any more.
-    if (body === undefined || !found) return {};
-    // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
-    const webhook = { ...found, url: message.url ?? found.url };
-    return record({ basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after }, new Date());
-  });
-  if (isRecorded) log.info("attempt recorded later", { attempt: attempt.number });
-}
-
-function logAttempt({ basis, attempt, visit }: CompletedAttempt, effects: AttemptEffects): void {
+function logAttempt({ basis, attempt, visit }: CompletedAttempt, effects?: AttemptEffects): void {
   const { project_id, webhook_id, id, event, deployment_id } = basis;
   const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id: deployment_id ?? undefined };
@@ -136,9 +77,9 @@ async function record(completed: CompletedAttempt, now: Date): Promise<Recorded>
   const [applied] = await Promise.allSettled([applyConsequences(completed, decision, now)]);
   const written = await writeAttempt(completed, decision, now);
   const isDecisive = written?.isWritten === true && effectOf(written.before, basis) === "decisive";
-  const effects = { isDecisive, isLast: !decision || decision.kind === "give_up", hasDisabledWebhook: false };
-  if (applied.status === "rejected") return { effects, error: applied.reason };
-  return { effects: { ...effects, hasDisabledWebhook: applied.value } };
+  const isLast = !decision || decision.kind === "give_up";
+  if (applied.status === "fulfilled") return { effects: { isDecisive, isLast, hasDisabledWebhook: applied.value } };
+  return { effects: { isDecisive, isLast, hasDisabledWebhook: false }, error: applied.reason };
 }
 
 /**
@@ -222,4 +163,61 @@ function decideOn({ basis, webhook, attempt, retryAfter }: CompletedAttempt, now
     disableAfterSeconds: isSingleAttempt ? Number.POSITIVE_INFINITY : settings.disableAfterSeconds(),
   };
   return decide(failed, policy, now, Math.random());
+}
+
+/* What follows if that fails: the outcome waits in a queue. */
+
+/** How long an attempt that could not be recorded waits before it is tried again. */
+const UNRECORDED_DELAY_SECONDS = 15;
+
+/**
+ * Failures after which an attempt is not enqueued again: five minutes, in which a bad deployment is rolled back. After that SQS
+ * counts: its message is received every six minutes, and is a dead letter after ten hours. An outage of AWS counts as no
+ * failure, so that it may last for as long as it does.
+ */
+const MAX_FAILURES = 20;
+
+/**
+ * Enqueues the outcome of an attempt to be recorded later.
+ * @returns whether the attempt is written, and only what follows for its webhook is missing
+ * @throws the error of the record when SQS does not accept the message, or recording has failed too often
+ */
+async function recordLater(message: UnrecordedAttempt, { effects, error }: Recorded): Promise<boolean> {
+  const failures = (message.failures ?? 0) + (isOutage(error) ? 0 : 1);
+  const again = { ...message, failures };
+  if (failures > MAX_FAILURES || (await enqueue([again], UNRECORDED_DELAY_SECONDS)).length > 0) throw error;
+  const missing = effects ? "webhook not updated after an attempt" : "attempt not recorded";
+  log.error(`${missing}, enqueued to be recorded later`, error);
+  return effects !== undefined;
+}
+
+function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
+  const { body, attempts, ...stored } = basis;
+  const kept = basis.version === undefined ? basis : stored;
+  return { kind: "unrecorded", project_id: basis.project_id, basis: kept, url, attempt, retry_after: retryAfter };
+}
+
+/**
+ * Records an attempt whose first record failed. When recording fails again, enqueues it again, because its message would be
+ * received only after minutes: by then the request might have been sent again.
+ * @throws when that fails too, or recording has failed too often: the message is received again
+ */
+export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void> {
+  const { project_id, webhook_id, id } = message.basis;
+  const { number } = message.attempt;
+  log.tag({ project_id, webhook_id, delivery_id: id, attempt: number });
+  const recorded = await recordMessage(message).catch(notRecorded);
+  const isRecorded = recorded.error === undefined || (await recordLater(message, recorded));
+  if (isRecorded) log.info("attempt recorded later", { attempt: number });
+}
+
+async function recordMessage({ basis, url, attempt, retry_after }: UnrecordedAttempt): Promise<Recorded> {
+  const { project_id, webhook_id, id } = basis;
+  const [row, found] = await Promise.all([deliveries.find(webhook_id, id), webhooks.find(project_id, webhook_id)]);
+  const body = basis.body ?? row?.body;
+  // The rows of a deleted webhook cannot be read any more.
+  if (body === undefined || !found) return {};
+  // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
+  const webhook = { ...found, url: url ?? found.url };
+  return record({ basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after }, new Date());
 }

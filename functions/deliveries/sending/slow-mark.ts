@@ -22,7 +22,7 @@ const runs = new Map<string, number>();
 export async function markSlow(webhook: Webhook): Promise<void> {
   runs.delete(webhook.id);
   if (webhook.slow_since !== undefined) return;
-  await attempted(webhook, () => receiverState.markSlow(webhook, new Date().toISOString()));
+  await receiverState.markSlow(webhook, new Date().toISOString()).catch(logFailure(webhook));
 }
 
 /** Counts the response time of a request, and unmarks a slow webhook after a run of fast responses. Does not throw. */
@@ -33,13 +33,10 @@ export async function noteDuration(webhook: Webhook, durationMs: number): Promis
   runs.set(webhook.id, run);
   if (run < FAST_RESPONSES) return;
   runs.delete(webhook.id);
-  await attempted(webhook, () => receiverState.clearSlow(webhook));
+  await receiverState.clearSlow(webhook).catch(logFailure(webhook));
 }
 
-async function attempted({ project_id, id }: Webhook, write: () => Promise<void>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
+const logFailure =
+  ({ project_id, id }: Webhook) =>
+  (error: unknown): void =>
     log.error("slow mark not changed", error, { project_id, webhook_id: id });
-  }
-}

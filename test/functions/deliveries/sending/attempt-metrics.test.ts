@@ -1,9 +1,5 @@
 import type { Attempt, Delivery } from "../../../../functions/deliveries/line/delivery.ts";
-import {
-  type AttemptEffects,
-  attemptMetrics,
-  type Road,
-} from "../../../../functions/deliveries/sending/attempt-metrics.ts";
+import { type AttemptEffects, attemptMetrics } from "../../../../functions/deliveries/sending/attempt-metrics.ts";
 import { metrics } from "../../../../functions/foundation/manifest/metrics.ts";
 
 const created_at = "2026-11-21T12:00:00.500Z";
@@ -19,7 +15,7 @@ const last: AttemptEffects = { isDecisive: true, isLast: true, hasDisabledWebhoo
 const retried = { ...last, isLast: false };
 
 /** The metrics that have a value, by key. */
-const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, road: Road = "carried") =>
+const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, road: "carried" | "line" = "carried") =>
   JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, road, effects)));
 
 const first = { attempts: 1, firstAttemptSuccess: 1, eventToFirstAttempt: 1_000 };
