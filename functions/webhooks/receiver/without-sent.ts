@@ -42,45 +42,56 @@ const MIN_CHARACTERS = 8;
 /** Every third part of 6 characters is looked up: each part of 8 has one of them. */
 const [SAMPLE, STRIDE] = [6, 3];
 
-/**
- * Masks values in a text, in any case and with any separators, also in hexadecimal, base64, base64url or URL encoding, and as a
- * list of bytes. In linear time.
- */
+/** Masks values in a text, in linear time: long ones in any form, short ones as they are, and anything that signs. */
 function without(values: readonly string[], text: string): string {
+  const short = values.filter(({ length }) => length > 3 && length < MIN_PART);
+  const patterns = short.map((value) => new RegExp(value.replaceAll(/\W/g, "\\$&"), "gi"));
+  return [...patterns, SIGNING].reduce((rest, value) => rest.replaceAll(value, MASK), withoutParts(values, text));
+}
+
+/**
+ * Masks values and parts of them, in any case and with any separators, also in hexadecimal, base64, base64url or URL encoding,
+ * and as a list of bytes.
+ */
+function withoutParts(values: readonly string[], text: string): string {
   const blanked = lowerCase(text).replaceAll(SEPARATOR, ({ length }) => "\n".repeat(length));
   const plain = blanked.replaceAll("\n", "");
   const indexes = Array.from({ length: text.length }, (_, index) => index).filter((index) => blanked[index] !== "\n");
-  const places = new Map<string, number[]>();
-  for (let at = 0; at + SAMPLE <= plain.length; at++) {
-    const sample = plain.slice(at, at + SAMPLE);
-    places
-      .set(sample, places.get(sample) ?? [])
-      .get(sample)
-      ?.push(at);
-  }
+  const starts = Array.from({ length: Math.max(0, plain.length - SAMPLE + 1) }, (_, at) => at);
+  const samples = Map.groupBy(starts, (at) => plain.slice(at, at + SAMPLE));
+  const known = knownForms(values, samples);
   const isMasked = new Uint8Array(text.length);
-  // A line break, which no plain text has, ends each form.
-  const known = places.size === 0 ? "" : lowerCase(values.flatMap(formsOf).join("\n"));
-  // A short text, which most successes have, is compared faster like this.
-  const hasNone = places.size < 100 && ![...places.keys()].some((sample) => known.includes(sample));
-  for (let from = 0; from < known.length && !hasNone; from += STRIDE) {
+  for (let from = 0; from < known.length; from += STRIDE) {
     const sample = known.slice(from, from + SAMPLE);
-    for (const at of places.get(sample) ?? []) {
+    for (const at of samples.get(sample) ?? []) {
       if (isMasked[indexes[at] ?? 0]) continue;
-      let [before, after] = [0, SAMPLE];
-      while (at > before && from > before && plain[at - before - 1] === known[from - before - 1]) before++;
-      while (at + after < plain.length && plain[at + after] === known[from + after]) after++;
+      const { before, after } = commonPart(plain, at, known, from);
       let [start = 0, last = 0] = [indexes[at - before], indexes[at + after - 1]];
       while (text[last + 1] === "=") last++;
       if (before + after >= MIN_CHARACTERS && last - start >= MIN_PART - 1) isMasked.fill(1, start, last + 1);
     }
-    places.delete(sample);
+    samples.delete(sample);
   }
   let shown = "";
   for (const [at, hidden] of isMasked.entries()) shown += hidden ? (isMasked[at - 1] ? "" : MASK) : text[at];
-  const short = values.filter(({ length }) => length > 3 && length < MIN_PART);
-  const escaped = short.map((value) => new RegExp(value.replaceAll(/\W/g, "\\$&"), "gi"));
-  return [...escaped, SIGNING].reduce((rest, value) => rest.replaceAll(value, MASK), shown);
+  return shown;
+}
+
+/** Returns all forms of the values, each ended by a line break, which no plain text has; empty if a short text has none. */
+function knownForms(values: readonly string[], samples: ReadonlyMap<string, number[]>): string {
+  if (samples.size === 0) return "";
+  const forms = lowerCase(values.flatMap(formsOf).join("\n"));
+  // Most successes have a short text, which is compared faster like this.
+  const isNone = samples.size < 100 && ![...samples.keys()].some((sample) => forms.includes(sample));
+  return isNone ? "" : forms;
+}
+
+/** Returns how far two texts that have a sample at these places are the same before it, and from its start. */
+function commonPart(plain: string, at: number, known: string, from: number): { before: number; after: number } {
+  let [before, after] = [0, SAMPLE];
+  while (at > before && from > before && plain[at - before - 1] === known[from - before - 1]) before++;
+  while (at + after < plain.length && plain[at + after] === known[from + after]) after++;
+  return { before, after };
 }
 
 /** In lower case, with the same length: only one letter has a longer lower case. */
