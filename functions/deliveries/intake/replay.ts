@@ -2,7 +2,7 @@ import type { Context } from "aws-lambda";
 import { type DeploymentEvent, eventIdOf } from "../../foundation/events/deployment-event.ts";
 import { parseDeploymentEvent } from "../../foundation/events/parse-deployment-event.ts";
 import { log } from "../../foundation/platform/log.ts";
-import { inParallel } from "../../foundation/platform/parallel.ts";
+import { inBatches, inParallel } from "../../foundation/platform/parallel.ts";
 import { parse } from "../../foundation/schema/input.ts";
 import { receives } from "../../webhooks/webhook/event-filter.ts";
 import { requireNotSuspended } from "../../webhooks/webhook/suspension.ts";
@@ -65,14 +65,11 @@ async function* groupsOf(projectId: string, since: Date, cursor: string | undefi
   let after = cursor;
   do {
     const page = await events.findReceived(projectId, since, new Date(), after);
-    let start = 0;
-    // A page without events is a group too: the time may end there.
-    do {
-      const rows = page.events.slice(start, start + EVENTS_AT_ONCE);
-      start += EVENTS_AT_ONCE;
-      const isLastOfPage = start >= page.events.length;
-      yield { rows, next: isLastOfPage ? page.next : rows.at(-1)?.id };
-    } while (start < page.events.length);
+    const groups = inBatches(page.events, EVENTS_AT_ONCE);
+    // The last one may be empty: a page without events is a group too, because the time may end there.
+    const last = groups.pop() ?? [];
+    for (const rows of groups) yield { rows, next: rows.at(-1)?.id };
+    yield { rows: last, next: page.next };
     after = page.next;
   } while (after !== undefined);
 }
