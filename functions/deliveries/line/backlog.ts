@@ -1,7 +1,7 @@
 import { settings } from "../../foundation/platform/env.ts";
 import { inParallel } from "../../foundation/platform/parallel.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
-import { nextSendAt, type WebhookHealth } from "../../webhooks/webhook/circuit-breaker.ts";
+import { nextSendAt } from "../../webhooks/webhook/circuit-breaker.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import { wake } from "../../webhooks/webhook/wake-up-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
@@ -68,14 +68,13 @@ export async function enter(webhook: Webhook, entering: readonly Entering[], vis
   return changes;
 }
 
-/** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. */
-export function lookAt(
-  webhook: WebhookHealth & Pick<Partial<Webhook>, "disabled_at" | "suspended_at">,
-  { due, is_asked }: Place,
-  now: Date,
-): Date {
+/**
+ * Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe.
+ * @param webhook undefined = it is deleted
+ */
+export function lookAt(webhook: Webhook | undefined, { due, is_asked }: Place, now: Date): Date {
   if (is_asked) return now;
-  return holdsDeliveries(webhook) ? new Date(due) : nextSendAt(webhook, new Date(due), now);
+  return !webhook || holdsDeliveries(webhook) ? new Date(due) : nextSendAt(webhook, new Date(due), now);
 }
 
 /**

@@ -1,22 +1,23 @@
 import { log } from "../../foundation/platform/log.ts";
 import { randomId } from "../../foundation/platform/random-id.ts";
 import { addSeconds, laterOf } from "../../foundation/platform/time.ts";
-import { checkCircuit } from "../../webhooks/webhook/circuit-breaker.ts";
 import * as receiverState from "../../webhooks/webhook/receiver-state-store.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
-import { CATCH_UP_SECONDS, endVisit, lease, type WakeUp } from "../../webhooks/webhook/wake-up-store.ts";
+import { endVisit, lease } from "../../webhooks/webhook/wake-up-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
-import { callWorker, type LineVisit, type WorkCall } from "../../webhooks/webhook/worker-call.ts";
+import { callWorker, type WorkCall } from "../../webhooks/webhook/worker-call.ts";
 import { lookAt } from "../line/backlog.ts";
 import { type Place, placePages, removePlace } from "../line/backlog-store.ts";
 import { change } from "../line/change-delivery.ts";
-import { type Delivery, isOnRequest } from "../line/delivery.ts";
+import type { Delivery } from "../line/delivery.ts";
 import { readForRequest } from "../line/delivery-store.ts";
 import { cancelled, held, reopened } from "../line/delivery-transitions.ts";
 import { isHeldBy } from "../log/waiting.ts";
 import { makeAttempt } from "./attempt.ts";
-import { hasTimeToAttempt } from "./time-left.ts";
+import { type NextPlaces, readNext } from "./next-places.ts";
+import { turnOf } from "./turn.ts";
+import { Visit } from "./visit.ts";
 
 /*
  * The worker of a webhook: visits its line and sends what is due, what users wait for first, then the oldest. One worker
@@ -28,10 +29,6 @@ import { hasTimeToAttempt } from "./time-left.ts";
 export const AT_ONCE = 50;
 /** Of each line in any case. */
 const MIN_AT_ONCE = 5;
-/** Places read at once. */
-const PAGE_SIZE = 100;
-/** Places read at once to catch up, in the order of their events. */
-const CATCH_UP_SIZE = 1_000;
 /** Places read at once to plan the next look: as many as one read unit has. */
 const LOOK_SIZE = 15;
 /** How long the lease lasts after the process has ended: longer than two clocks differ. */
@@ -53,76 +50,8 @@ const BUSY_PAUSE_SECONDS = 1;
 /** After this many failures in a row the receiver seems to be down. Its circuit opens soon. */
 const MAX_FAILURES = 3;
 
-type WebhookKey = Pick<Webhook, "project_id" | "id">;
-
 /** Lines that this process works on. A batch of ten calls shares its memory and processor. */
 let lines = 0;
-
-/** One visit to the line of a webhook. */
-class Visit implements LineVisit {
-  readonly key: WebhookKey;
-  readonly remainingMs: () => number;
-  readonly leaseId: string;
-  /** As it was leased, or is stored by now. */
-  wakeUp: WakeUp;
-  /** As it was read last; null = it is deleted, undefined = it was not read. */
-  webhook: Webhook | null | undefined;
-  /** All that waits is due at once: a `catch_up_at` up to this one is served. Undefined = each delivery at its own time. */
-  catchUpAt: string | undefined;
-  /** Deliveries of which an attempt was made, or is not due. */
-  readonly done = new Set<string>();
-  /** Places that are or were served. */
-  readonly seen = new Set<string>();
-  /** By delivery: what is done for its place. */
-  readonly inFlight = new Map<string, Promise<void>>();
-  /** Resolves when the receiver may get several requests at once. */
-  readonly severalAtOnce = Promise.withResolvers<void>();
-  /** In a row. */
-  failures = 0;
-  /** The outcome of a request waits in a queue to be recorded. No other worker may send that delivery until then. */
-  isUnrecorded = false;
-  isStopped = false;
-  /** What the visit has seen is not looked at before, nor, if it has stopped, what no user waits for. */
-  notBefore = new Date(0);
-
-  constructor(key: WebhookKey, remainingMs: () => number, leaseId: string, wakeUp: WakeUp) {
-    this.key = key;
-    this.remainingMs = remainingMs;
-    this.leaseId = leaseId;
-    this.wakeUp = wakeUp;
-    this.beginCatchUp();
-  }
-
-  catchUp(at: Date): void {
-    this.wakeUp = { ...this.wakeUp, catch_up_at: at.toISOString() };
-    this.beginCatchUp();
-  }
-
-  /** Makes all that waits due, if that is planned by now, and was not done. */
-  beginCatchUp(): void {
-    const { catch_up_at = "", caught_up_at = "" } = this.wakeUp;
-    if (catch_up_at !== caught_up_at && catch_up_at <= new Date().toISOString()) this.catchUpAt = catch_up_at;
-  }
-
-  get isOver(): boolean {
-    return this.isStopped || this.isUnrecorded || !hasTimeToAttempt(this.remainingMs);
-  }
-
-  /** Leaves a place that is not due to a later visit. */
-  leave({ entry, delivery_id }: Place): void {
-    this.seen.delete(entry);
-    this.done.add(delivery_id);
-  }
-
-  stop(notBefore: Date): void {
-    this.isStopped = true;
-    this.postpone(notBefore);
-  }
-
-  postpone(notBefore: Date): void {
-    this.notBefore = laterOf(this.notBefore, notBefore);
-  }
-}
 
 const fromNow = (seconds: number): Date => new Date(addSeconds(new Date(), seconds));
 
@@ -138,88 +67,26 @@ export async function work({ project_id, webhook_id }: WorkCall, remainingMs: ()
   const until = new Date(now.getTime() + Math.min(MAX_LIFE_MS, remainingMs()) + LEASE_MARGIN_MS);
   const wakeUp = await lease(key, leaseId, now, until);
   if (!wakeUp) return;
-  const next = await serveAndPlan(new Visit(key, remainingMs, leaseId, wakeUp));
+  const next = await visitLine(new Visit(key, remainingMs, leaseId, wakeUp));
   if (next) await callWorker(key, next);
 }
 
 /** @returns when the line is looked at next; undefined = nothing waits */
-async function serveAndPlan(visit: Visit): Promise<Date | undefined> {
+async function visitLine(visit: Visit): Promise<Date | undefined> {
+  lines += 1;
   try {
-    await serveLine(visit);
+    const first = await readNext(visit);
+    const sent = () => sendAll(visit, first);
+    await (first.places.length > 1 ? log.batchMetrics(sent) : sent());
     if (!visit.isUnrecorded) return await planNextLook(visit);
   } catch (error) {
     log.error("line not served", error, {}, { messagesFailed: 1 });
+  } finally {
+    lines -= 1;
   }
   const pause = fromNow(ERROR_PAUSE_SECONDS);
   await endVisit(visit.key, visit.leaseId, pause, { keptUntil: pause });
   return pause;
-}
-
-async function serveLine(visit: Visit): Promise<void> {
-  lines += 1;
-  try {
-    const first = await readNext(visit);
-    const served = () => servePages(visit, first);
-    await (first.places.length > 1 ? log.batchMetrics(served) : served());
-  } finally {
-    lines -= 1;
-  }
-}
-
-interface NextPlaces {
-  places: Place[];
-  /** Others may follow. */
-  hasMore: boolean;
-  /** `catchUpAt` of the visit when they were read. */
-  catchUpAt: string | undefined;
-}
-
-/**
- * Reads the next places that were not served in this visit. When none is due and the circuit is open, that is the probe: the
- * oldest of the first that are due later, and after it failed the next one, so that a delivery that its receiver never accepts
- * holds up no other.
- */
-async function readNext(visit: Visit): Promise<NextPlaces> {
-  const { key, seen, catchUpAt } = visit;
-  const none = { places: [], hasMore: false, catchUpAt };
-  if (visit.isOver) return none;
-  if (catchUpAt === undefined) {
-    for await (const page of placePages(key.id, PAGE_SIZE, new Date())) {
-      const places = page.filter(({ entry }) => !seen.has(entry));
-      if (places.length > 0) return { places, hasMore: page.length === PAGE_SIZE, catchUpAt };
-    }
-  }
-  if (visit.webhook === undefined) visit.webhook = (await webhooks.find(key.project_id, key.id)) ?? null;
-  const isOpen = isOpenTo(visit.webhook);
-  if (catchUpAt === undefined && !isOpen) return none;
-  const early = await readEarly(visit, catchUpAt === undefined ? PAGE_SIZE : CATCH_UP_SIZE);
-  const hasMore = catchUpAt !== undefined && early.length >= CATCH_UP_SIZE;
-  const places = isOpen ? startingAfter(early, visit.webhook?.probed_id) : early;
-  return { places: catchUpAt === undefined ? places.slice(0, 1) : places, hasMore, catchUpAt };
-}
-
-/** Returns whether a probe may be sent, when it is due. */
-const isOpenTo = (webhook: Webhook | null): boolean =>
-  webhook !== null && !holdsDeliveries(webhook) && checkCircuit(webhook, new Date()).kind === "open";
-
-/** Returns the places in the same order, beginning with the one after that of a delivery. What users wait for stays first. */
-function startingAfter(places: Place[], deliveryId = ""): Place[] {
-  const isBefore = ({ is_asked, delivery_id }: Place) => !is_asked && delivery_id <= deliveryId;
-  return [...places.filter((place) => !isBefore(place)), ...places.filter(isBefore)];
-}
-
-/** Reads places whatever their time, what users wait for first, then in the order of the events. */
-async function readEarly({ key, seen, done }: Visit, max: number): Promise<Place[]> {
-  const places: Place[] = [];
-  // A delivery whose attempt has just failed is sent again at its own time.
-  const isNext = ({ entry, is_asked, delivery_id }: Place) => !seen.has(entry) && (is_asked || !done.has(delivery_id));
-  for await (const page of placePages(key.id, PAGE_SIZE)) {
-    places.push(...page.filter(isNext));
-    if (places.length >= max) break;
-  }
-  const isBefore = (a: Place, b: Place) =>
-    Number(b.is_asked) - Number(a.is_asked) || (a.delivery_id < b.delivery_id ? -1 : 1);
-  return places.toSorted(isBefore);
 }
 
 /**
@@ -227,8 +94,9 @@ async function readEarly({ key, seen, done }: Visit, max: number): Promise<Place
  * it accepts one, besides what users wait for: fifty that fail together, such as those for a name that does not resolve, would
  * all be recorded together, and hold up what else this process does.
  */
-async function servePages(visit: Visit, first: Awaited<ReturnType<typeof readNext>>): Promise<void> {
-  const { inFlight } = visit;
+async function sendAll(visit: Visit, first: NextPlaces): Promise<void> {
+  /** By delivery: what is done for its place. */
+  const inFlight = new Map<string, Promise<void>>();
   const allServed = () => Promise.all(inFlight.values());
   try {
     for (let page = first; page.places.length > 0; page = await readNext(visit)) {
@@ -241,23 +109,20 @@ async function servePages(visit: Visit, first: Awaited<ReturnType<typeof readNex
         visit.seen.add(place.entry);
         // It was requested again during its attempt: the next visit sends it.
         if (inFlight.has(place.delivery_id)) continue;
-        const served = serveOrPostpone(visit, place).finally(() => inFlight.delete(place.delivery_id));
+        const served = log
+          .scope({}, () => serve(visit, place))
+          // One row that fails does not hold up the others.
+          .catch((error: unknown) => {
+            visit.postpone(fromNow(ERROR_PAUSE_SECONDS));
+            log.error("delivery not sent", error, { delivery_id: place.delivery_id }, { messagesFailed: 1 });
+          })
+          .finally(() => inFlight.delete(place.delivery_id));
         inFlight.set(place.delivery_id, served);
       }
       if (!page.hasMore && page.catchUpAt === visit.catchUpAt) await allServed();
     }
   } finally {
     await allServed();
-  }
-}
-
-/** Does not throw: one row that fails does not hold up the others. */
-async function serveOrPostpone(visit: Visit, place: Place): Promise<void> {
-  try {
-    await log.scope({}, () => serve(visit, place));
-  } catch (error) {
-    visit.postpone(fromNow(ERROR_PAUSE_SECONDS));
-    log.error("delivery not sent", error, { delivery_id: place.delivery_id }, { messagesFailed: 1 });
   }
 }
 
@@ -296,7 +161,7 @@ async function nextLook(visit: Visit, catchUpAt: Date | undefined): Promise<Date
       if (!next) webhook = await webhooks.find(key.project_id, key.id);
       next ??= catchUpAt && laterOf(now, catchUpAt);
       const isNew = !seen.has(place.entry) && (place.is_asked || !isStopped);
-      const look = laterOf(now, lookAt(webhook ?? {}, place, now), ...(isNew ? [] : [notBefore]));
+      const look = laterOf(now, lookAt(webhook, place, now), ...(isNew ? [] : [notBefore]));
       if (!next || look < next) next = look;
       // What follows is looked at later, or at the same time.
       if (isNew || (isStopped && !place.is_asked)) return next;
@@ -318,41 +183,29 @@ async function serve(visit: Visit, place: Place): Promise<void> {
     return log.info("delivery cancelled, its webhook is deleted", { delivery_id: row.id });
   }
   if (isHeldBy(webhook, row) || row.status === "held") return holdWaiting(visit, row, place);
-  const isAsked = isOnRequest(row);
-  const now = new Date();
-  const circuit = checkCircuit(webhook, now);
-  const isProbe = circuit.kind === "open" && !isAsked;
-  // A message may carry the first attempt of a row that a duplicate of its event has inserted.
-  if (isProbe && row.attempt_count === 0 && new Date(place.due) > now) return visit.postpone(new Date(place.due));
-  const isDue = isAsked || isProbe || new Date(place.due) <= now;
-  if (!isDue && (visit.catchUpAt === undefined || !mayCatchUp(row, now))) return visit.leave(place);
-  if (isProbe) {
-    // While the circuit is open, only one row is sent, when the next probe is due. After a success the others follow.
-    const mayProbe = circuit.probeAt <= now || visit.catchUpAt !== undefined;
-    const isClaimed = mayProbe && (await receiverState.claimProbe(webhook, circuit.nextProbeAt, row.id));
-    if (!isClaimed) return visit.stop(circuit.probeAt);
+  const turn = turnOf(row, place, webhook, visit.catchUpAt !== undefined, new Date());
+  if (turn.kind === "later") {
+    visit.seen.delete(place.entry);
+    visit.done.add(row.id);
+    return;
   }
+  if (turn.kind === "carried") return visit.postpone(new Date(place.due));
+  if (turn.kind === "between_probes") return visit.stop(turn.probeAt);
+  const isProbe = turn.kind === "probe";
+  if (isProbe && !(await receiverState.claimProbe(webhook, turn.nextProbeAt, row.id))) return visit.stop(turn.probeAt);
   visit.done.add(row.id);
   const result = await makeAttempt(row, webhook, secrets, visit);
   if (result === "unrecorded") visit.isUnrecorded = true;
   else if (result === "accepted") {
     visit.failures = 0;
     visit.severalAtOnce.resolve();
-  } else if (!isAsked) {
+  } else if (turn.kind !== "asked") {
     visit.failures += 1;
     // A user who asks for a catch-up may wait for another delivery than the one that fails.
     const isDown = visit.failures >= MAX_FAILURES || (isProbe && visit.catchUpAt === undefined);
-    if (isDown) visit.stop(isProbe ? new Date(circuit.nextProbeAt) : fromNow(FAILING_PAUSE_SECONDS));
+    if (isDown) visit.stop(isProbe ? new Date(turn.nextProbeAt) : fromNow(FAILING_PAUSE_SECONDS));
   }
 }
-
-/**
- * Returns whether a delivery is sent early to catch up. Not the first attempt, which a message may carry; and one that the
- * receiver has rejected in such attempts, while it accepts others, only after twice the time each time.
- */
-const mayCatchUp = ({ attempt_count, attempts = [], rejections = 0 }: Delivery, now: Date): boolean =>
-  attempt_count > 0 &&
-  (rejections === 0 || addSeconds(now, -CATCH_UP_SECONDS * 2 ** rejections) >= (attempts.at(-1)?.at ?? ""));
 
 /** Removes a place that no row names, unless its row may be about to be written. */
 async function endLeftover(visit: Visit, { line, entry, written_at }: Place): Promise<void> {

@@ -24,6 +24,12 @@ export const MAX_PROBE_SECONDS = 300;
  */
 const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: MAX_PROBE_SECONDS, growsAfterSeconds: 600 };
 
+/**
+ * Least time between two catch-ups of a line. A delivery that its receiver never accepts, among others that it does, is
+ * sent early no more often than that.
+ */
+export const CATCH_UP_SECONDS = 30;
+
 export type Circuit =
   | { kind: "closed" }
   | {

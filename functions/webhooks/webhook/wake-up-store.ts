@@ -4,6 +4,7 @@ import { pagesOf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { allOf, changing, onlyIf, type Part, when } from "../../foundation/platform/expression.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
+import { CATCH_UP_SECONDS } from "./circuit-breaker.ts";
 import type { Webhook } from "./webhook.ts";
 
 /* The wake-up of the line of a webhook (deliveries/line/backlog-store.ts): one item, in the same table as the places. */
@@ -63,12 +64,6 @@ export async function wake(webhook: WebhookKey, at: Date): Promise<boolean> {
   await changeWakeUp(webhook, changing({ set: { due }, when: when`due > ${due}` }));
   return true;
 }
-
-/**
- * Least time between two catch-ups of a line. A delivery that its receiver never accepts, among others that it does, is
- * sent early no more often than that.
- */
-export const CATCH_UP_SECONDS = 30;
 
 /**
  * Plans that all that waits for a webhook is sent at once, oldest first. Does nothing when nothing waits.
