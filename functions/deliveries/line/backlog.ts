@@ -68,7 +68,10 @@ export async function enter(webhook: Webhook, entering: readonly Entering[], vis
   return changes;
 }
 
-/** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. @param webhook undefined = it is deleted */
+/**
+ * Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe.
+ * @param webhook undefined = it is deleted
+ */
 export function lookAt(webhook: Webhook | undefined, { due, is_asked }: Place, now: Date): Date {
   if (is_asked) return now;
   return !webhook || holdsDeliveries(webhook) ? new Date(due) : nextSendAt(webhook, new Date(due), now);
