@@ -31,7 +31,7 @@ export interface CheckContext {
   options: SmokeOptions;
   /** Acts with a credential: the JWT of the user, or an API key. */
   clientOf(credential: string): Client;
-  /** Marks what this run creates: the name of a key, the fragment of a webhook's URL. */
+  /** Marks what this run creates: the name of a key and of a webhook. */
   mark: string;
   limits: Limits;
   stop: AbortSignal;

@@ -55,8 +55,8 @@ export const journey: CheckGroup = {
     const claim = "a webhook is created with the key, and disabled";
     const webhook = await check(claim, async () => {
       const target = typeof options.receiver === "object" ? options.receiver.url : receiver?.url;
-      const url = `${target ?? UNRESOLVABLE_URL}#${mark}`;
-      const created = await holder.createWebhook(projectId, { url, events: ["deploy.failed"] });
+      const url = target ?? UNRESOLVABLE_URL;
+      const created = await holder.createWebhook(projectId, { name: mark, url, events: ["deploy.failed"] });
       secrets.add(created.secret);
       const ref = { projectId, webhookId: created.id, secret: created.secret };
       assert(!(await user.updateWebhook(ref, { enabled: false })).enabled, "the webhook is still enabled");
@@ -127,8 +127,8 @@ export async function removeAll({ options, clientOf, mark, isAccepted }: CheckCo
       // 404: already deleted, for example by a parallel run.
       if (!(error instanceof ApiError && error.status === 404)) failures.push(`${name} (${error.message})`);
     });
-  const remove = async (name: string, found = "", createdAt: string, work: () => Promise<void>) => {
-    const isAbandoned = MARK.test(found) && Date.now() - Date.parse(createdAt) > ABANDONED_AFTER_MS;
+  const remove = async (name: string, found: string | undefined, createdAt: string, work: () => Promise<void>) => {
+    const isAbandoned = MARK.test(found ?? "") && Date.now() - Date.parse(createdAt) > ABANDONED_AFTER_MS;
     if (found !== mark && !isAbandoned) return;
     count += 1;
     await orReport(name, work);
@@ -138,13 +138,12 @@ export async function removeAll({ options, clientOf, mark, isAccepted }: CheckCo
       await remove(`API key ${id}`, name, created_at, () => user.deleteApiKey(id));
     }
   });
-  await orReport(`any webhook whose URL ends in #${mark}`, async () => {
+  await orReport(`any webhook named ${mark}`, async () => {
     const project = (await user.listProjects()).find(isOfAdmin);
     if (project === undefined) return;
-    for (const { id, url, created_at } of await user.listWebhooks(project.id)) {
+    for (const { id, name, created_at } of await user.listWebhooks(project.id)) {
       const webhook = { projectId: project.id, webhookId: id };
-      const name = `webhook ${id} of project ${project.id}`;
-      await remove(name, url.split("#")[1], created_at, () => user.deleteWebhook(webhook));
+      await remove(`webhook ${id} of project ${project.id}`, name, created_at, () => user.deleteWebhook(webhook));
     }
   });
   if (failures.length > 0) throw new Error(`remove by hand: ${failures.join("; ")}`);

@@ -81,6 +81,5 @@ function readReceiver({ listen, receiver }: Given, isLocal: boolean): SmokeOptio
   const url = URL.canParse(receiver) ? new URL(receiver) : undefined;
   const isUsable = url?.protocol === "https:" || (url?.protocol === "http:" && isLocal && isLoopback(url));
   if (!isUsable) throw new UsageError("--receiver must be an absolute https URL.");
-  // The mark of the run goes into the fragment, which is never sent to a receiver.
-  return { url: receiver.replace(/#.*$/s, "") };
+  return { url: receiver };
 }

@@ -134,7 +134,7 @@ describe("the JWT secret", () => {
   test("starts with a random value and describes what the operator must store", () => {
     const { Description, GenerateSecretString } = only(dev.all("AWS::SecretsManager::Secret")).Properties;
     expect(Description).toMatch(/identity provider.*at least 32 bytes/s);
-    expect(GenerateSecretString).toEqual({ PasswordLength: 64 });
+    expect(GenerateSecretString).toEqual({ PasswordLength: 64, ExcludeCharacters: "\"'`" });
   });
 
   test("can be an existing one, which only the functions that verify credentials read", () => {
