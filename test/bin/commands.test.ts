@@ -112,6 +112,8 @@ test("event queues a deployment event, and the webhook is called", async () => {
   });
 });
 
+const eventWith = (name: string, ...options: string[]) => ["--project", randomUUID(), "--event", name, ...options];
+
 test.each([
   ["token", [], "--user is missing."],
   ["token", ["--user", "a", "--expires-in", "60s60"], "--expires-in must be whole seconds."],
@@ -128,20 +130,12 @@ test.each([
   ["invoke", ["projects-suspend"], "Pass one JSON object."],
   ["invoke", ["projects-suspend", "{}", "{}"], "Pass one JSON object."],
   ["event", ["--project", randomUUID()], "--event is missing."],
-  ["event", ["--project", randomUUID(), "--event", "deploy.exploded"], "--event must be one of deploy.started"],
   ["event", ["--project", "7", "--event", "deploy.failed"], "--project must be a UUID."],
-  [
-    "event",
-    ["--project", randomUUID(), "--event", "deploy.failed", "--deployment", "7"],
-    "--deployment must be a UUID.",
-  ],
-  ["event", ["--project", randomUUID(), "--event", "deploy.failed", "--deployment="], "--deployment must be a UUID."],
-  ["event", ["--project", randomUUID(), "--event", "deploy.failed", "--url", "shop"], "--url must be an http(s) URL."],
-  [
-    "event",
-    ["--project", randomUUID(), "--event", "deploy.succeeded", "--url", "ftp://a"],
-    "--url must be an http(s) URL.",
-  ],
+  ["event", eventWith("deploy.exploded"), "--event must be one of deploy.started"],
+  ["event", eventWith("deploy.failed", "--deployment", "7"), "--deployment must be a UUID."],
+  ["event", eventWith("deploy.failed", "--deployment="), "--deployment must be a UUID."],
+  ["event", eventWith("deploy.failed", "--url", "shop"), "--url must be an http(s) URL."],
+  ["event", eventWith("deploy.succeeded", "--url", "ftp://a"), "--url must be an http(s) URL."],
 ])("%s %j exits with 2 and names the mistake", async (file, args, message) => {
   const { code, stdout, stderr } = await commandHere(file, args, settings);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -159,7 +153,7 @@ test.each<[string, () => object]>([
   writeFileSync(join(nowhere.DATA_DIR, "running.json"), JSON.stringify(stale));
   for (const [file, args] of [
     ["project", ["--user", "a", "--name", "n"]],
-    ["event", ["--project", randomUUID(), "--event", "deploy.failed"]],
+    ["event", eventWith("deploy.failed")],
     ["console", []],
     ["dlq", ["list"]],
     ["import", ["keys", "file"]],
@@ -181,7 +175,7 @@ test("commands use the engines of their settings, whether or not a service is ru
     AWS_ENDPOINT_URL_DYNAMODB: run.dynamoEndpoint,
     AWS_ENDPOINT_URL_SQS: new URL(run.eventsQueueUrl).origin,
   };
-  const event = ["event", ["--project", randomUUID(), "--event", "deploy.failed"]] as const;
+  const event = ["event", eventWith("deploy.failed")] as const;
   const project = ["project", ["--user", randomUUID(), "--name", "Shop"]] as const;
   for (const [file, args] of [event, project]) {
     expect(await commandHere(file, [...args], { DATA_DIR: freshDataDir(), ...engines })).toMatchObject({ code: 0 });
@@ -242,22 +236,25 @@ test("demo ends when its own service cannot start, and leaves nothing behind", a
   expect(readdirSync(TMPDIR)).toEqual([]);
 });
 
-test("demo prints the error of the API when it is rejected", async () => {
-  const other = { ...settings, JWT_SECRET: "another secret than that of the running service" };
-  const { code, stderr } = await commandHere("demo", [], other);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: "The JWT is not signed by the identity provider.\n" });
-});
-
-// test/bin/emulator/local.test.ts tests it when only the running service has the setting.
-test("demo prints why it cannot start a service without receivers on this machine, before its first step", async () => {
-  const own = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
-  expect(await commandHere("demo", [], own)).toEqual({
-    code: 1,
-    stdout: "",
-    stderr:
-      "This run allows no receivers on this machine (WEBHOOK_ALLOW_CIDRS). " +
-      "Start the service with the default to run the demo.\n",
-  });
+// test/bin/emulator/local.test.ts tests the setting of the ranges when only the running service has it.
+test.each([
+  [
+    "the error of the API when it is rejected",
+    { ...settings, JWT_SECRET: "another secret than that of the running service" },
+    { stderr: "The JWT is not signed by the identity provider.\n" },
+  ],
+  [
+    "why it cannot start a service without receivers on this machine, before its first step",
+    { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" },
+    {
+      stdout: "",
+      stderr:
+        "This run allows no receivers on this machine (WEBHOOK_ALLOW_CIDRS). " +
+        "Start the service with the default to run the demo.\n",
+    },
+  ],
+])("demo prints %s", async (_, env, printed) => {
+  expect(await commandHere("demo", [], env)).toMatchObject({ code: 1, ...printed });
 });
 
 test("the running service sweeps every 5 s", async () => {
@@ -274,24 +271,13 @@ test("the running service sweeps every 5 s", async () => {
   expect(seconds).toBeLessThan(9);
 });
 
-/** Whether a program prints a credential: then it is refused with a closed stdout. */
-const printsCredential: Record<string, boolean> = {
-  ...{ app: false, build: false, demo: false, dlq: false, drill: false, event: false, import: false, issuer: false },
-  ...{
-    invoke: false,
-    local: false,
-    lock: false,
-    openapi: false,
-    project: false,
-    smoke: false,
-    trace: false,
-  },
-  ...{ console: true, token: true },
-};
+/** Programs that print a credential are refused with a closed stdout. Whether a new one is, is said here. */
+const printing = ["console", "token"];
+const others = "app build demo dlq drill event import invoke issuer local lock openapi project smoke trace".split(" ");
 
 test("each program is known to print a credential or not", () => {
   const names = readdirSync(join(root, "bin/commands")).filter((name) => name.endsWith(".ts"));
-  expect(names.map((name) => name.replace(".ts", "")).sort()).toEqual(Object.keys(printsCredential).sort());
+  expect(names.map((name) => name.replace(".ts", "")).sort()).toEqual([...printing, ...others].sort());
 });
 
 describe("a stdout that cannot be written", () => {
@@ -318,13 +304,10 @@ describe("a stdout that cannot be written", () => {
     expect(into("> /dev/full", ["bin/run.cjs", name, ...args])).toEqual(expected);
   });
 
-  test.each(Object.keys(printsCredential).filter((name) => printsCredential[name]))(
-    "%s is refused with a closed one",
-    (name) => {
-      const { status, stderr } = into(">&-", ["bin/run.cjs", name, "--user", "alice"]);
-      expect({ status, stderr }).toEqual({ status: 1, stderr: "stdout is closed: the secret would be lost.\n" });
-    },
-  );
+  test.each(printing)("%s is refused with a closed one", (name) => {
+    const { status, stderr } = into(">&-", ["bin/run.cjs", name, "--user", "alice"]);
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "stdout is closed: the secret would be lost.\n" });
+  });
 
   test("token whose reader has closed the pipe exits with 1", async () => {
     const child = startProgram(["bin/run.cjs", "token", "--user", "alice"], settings);

@@ -43,6 +43,10 @@ async function openProxy(...args: Parameters<typeof startTamperingProxy>) {
 
 const never = new AbortController().signal;
 
+const KEY_PROJECTS = "the key sees the projects of its owner, and cannot create keys";
+const KEY_DELETED = "the key is deleted, and the next request with it is rejected";
+const WEBHOOK_CREATED = "a webhook is created with the key, and disabled";
+const ACCEPTED = "The API accepted a request that it must reject.";
 const ofGateway = [
   "an unknown route returns 404",
   "an unknown route returns 404 with any Authorization too",
@@ -104,11 +108,11 @@ describe("a healthy stage", () => {
       ...ofGateway,
       "the JWT is that of an admin of a project",
       "a key is created, and the list does not show it",
-      "the key sees the projects of its owner, and cannot create keys",
-      "a webhook is created with the key, and disabled",
+      KEY_PROJECTS,
+      WEBHOOK_CREATED,
       expect.stringMatching(/^a test delivery arrives \(status 200 after \d+ ms, both signatures verified\)$/),
       "the webhook is deleted, and then returns 404",
-      "the key is deleted, and the next request with it is rejected",
+      KEY_DELETED,
       "everything that was created is removed (0 removed)",
     ]);
     expect(text).toMatch(/\n\nSmoke test passed: 17 ok, 0 failed, in \d+\.\d s\.\n$/);
@@ -265,12 +269,7 @@ const faultyStages: [
   ],
   [
     "a key that can do too much",
-    [
-      [
-        "the key sees the projects of its owner, and cannot create keys",
-        "The API accepted a request that it must reject.",
-      ],
-    ],
+    [[KEY_PROJECTS, ACCEPTED]],
     () => ({
       request(request) {
         if (createsKey(request) && tokenOf(request).startsWith("svc_"))
@@ -280,12 +279,7 @@ const faultyStages: [
   ],
   [
     "a key with other projects than its owner",
-    [
-      [
-        "the key sees the projects of its owner, and cannot create keys",
-        "the key sees other projects than its owner does",
-      ],
-    ],
+    [[KEY_PROJECTS, "the key sees other projects than its owner does"]],
     () => ({
       response(response, request) {
         if (listsProjects(request) && tokenOf(request).startsWith("svc_")) edit(response, (data) => data.splice(0));
@@ -294,7 +288,7 @@ const faultyStages: [
   ],
   [
     "webhooks that cannot be created",
-    [["a webhook is created with the key, and disabled", "got 500 internal_error: Broken."]],
+    [[WEBHOOK_CREATED, "got 500 internal_error: Broken."]],
     () => ({
       response(response, request) {
         if (!createsWebhook(request)) return;
@@ -305,7 +299,7 @@ const faultyStages: [
   ],
   [
     "a webhook that stays enabled",
-    [["a webhook is created with the key, and disabled", "the webhook is still enabled"]],
+    [[WEBHOOK_CREATED, "the webhook is still enabled"]],
     () => ({
       response(response, request) {
         if (changesWebhook(request)) edit(response, (data) => (data.enabled = true));
@@ -314,12 +308,7 @@ const faultyStages: [
   ],
   [
     "deliveries that are never sent",
-    [
-      [
-        "a test delivery arrives",
-        "the test delivery is still pending after 1.5 s: the sender does not process its queue",
-      ],
-    ],
+    [["a test delivery arrives", "still pending after 1.5 s: the sender does not process its queue"]],
     () => ({
       response(response) {
         response.body = response.body.replace('"status":"succeeded"', '"status":"pending"');
@@ -338,27 +327,17 @@ const faultyStages: [
   ],
   [
     "a deletion of a webhook that does nothing",
-    [["the webhook is deleted, and then returns 404", "The API accepted a request that it must reject."]],
+    [["the webhook is deleted, and then returns 404", ACCEPTED]],
     () => ({ respond: firstDeletionOf(/\/webhooks\//) }),
   ],
   [
     "a deletion of a key that does nothing",
-    [
-      [
-        "the key is deleted, and the next request with it is rejected",
-        "The API accepted a request that it must reject.",
-      ],
-    ],
+    [[KEY_DELETED, ACCEPTED]],
     () => ({ respond: firstDeletionOf(/\/api-keys\//) }),
   ],
   [
     "an authorizer that caches",
-    [
-      [
-        "the key is deleted, and the next request with it is rejected",
-        "The API accepted a request that it must reject.",
-      ],
-    ],
+    [[KEY_DELETED, ACCEPTED]],
     () => {
       const cached = new Map<string, ProxiedResponse>();
       return {
@@ -434,7 +413,7 @@ describe("a stage with faults", () => {
     const response = (_: ProxiedResponse, request: ProxiedRequest) =>
       createsWebhook(request) ? ("cut" as const) : undefined;
     const { FAIL, text } = await checkThroughProxy({ response });
-    expect(FAIL).toEqual(["a webhook is created with the key, and disabled"]);
+    expect(FAIL).toEqual([WEBHOOK_CREATED]);
     expect(text).toContain("everything that was created is removed (2 removed)");
     await expectNothingRemains();
   });

@@ -159,17 +159,6 @@ test("-h is --help, also beside an unknown option", async () => {
   expect(await commandHere("token", ["--no-such-option", "-h"], {})).toEqual(help);
 });
 
-test("npm passes --help on to the program", () => {
-  const { status, stdout } = spawnSync("npm", ["run", "--silent", "token", "--", "--help"], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  expect({ status, usage: stdout.includes("Usage: npm run --silent token -- --user <id>") }).toEqual({
-    status: 0,
-    usage: true,
-  });
-});
-
 test.each([
   ["local", "--prot", "Unknown option '--prot'."],
   ["demo", "now", "Unexpected argument: every value needs an option."],

@@ -63,39 +63,6 @@ describe("bench/units.json", () => {
     expect([now.calls.send1?.indexWrites, now.calls.send10?.indexWrites]).toEqual([0, 0]);
   });
 
-  /** Reads, writes of tables, writes of indexes, and messages. A second write of anything is a price for all. */
-  test.each<[string, number[]]>([
-    ["jwtAuthorizer", [0, 0, 0, 0]],
-    ["keyAuthorizer", [1, 0, 0, 0]],
-    ["keyEndpoint", [1, 0, 0, 0]],
-    ["fanOut1x1", [1, 1, 0, 1]],
-    ["fanOut1x10", [1, 1, 0, 1]],
-    // Without a message.
-    ["fanOutFiltered", [1, 1, 0, 0]],
-    ["send1", [3, 1, 0, 0]],
-    // Place, wake-up and row, the mark of a failing webhook, and the message of the retry.
-    ["fail1", [3, 4, 1, 1]],
-    // Event, place and row; the wake-up, once for all.
-    ["quietFanOut", [1, 4, 1, 1]],
-    ["waitingFanOut", [1, 31, 0, 0]],
-    // Lease, row, the removal of place and wake-up. Reads: the line three times, row, webhook and secrets.
-    ["work1", [6, 4, 1, 0]],
-    ["work10", [33, 22, 1, 0]],
-    // One more: the webhook does not fail any more.
-    ["retry", [6, 6, 1, 0]],
-    // Lease, place, row, removal, the next look.
-    ["fail3", [7, 6, 2, 1]],
-    ["sweepNothing", [16, 0, 0, 0]],
-    ["sweep320", [16, 0, 0, 32]],
-  ])("%s consumes %j", (call, expected) => {
-    const { reads, writes, indexWrites, queueRequests } = now.calls[call] ?? {};
-    expect([reads, writes, indexWrites, queueRequests]).toEqual(expected);
-  });
-
-  test("a search for notifications reads four shards of an index", () => {
-    expect(now.calls.publishNothing).toMatchObject({ reads: 2, writes: 0 });
-  });
-
   /** Numbers that grow with each function: dated, so that a new endpoint does not have to update them. */
   function withoutTotals({ alarms, alarmMetrics, tableUses, queueProducers, ...stage }: Units["stage"]) {
     return { totals: { alarms, alarmMetrics, tableUses, queueProducers }, stage };
@@ -108,9 +75,5 @@ describe("bench/units.json", () => {
       const change = Math.abs(total / current.totals[name as keyof typeof current.totals] - 1);
       expect({ name, isCurrent: change < 0.2 }).toEqual({ name, isCurrent: true });
     }
-  });
-
-  test("Lambda writes no lines of its own for each call, so that they have no price", () => {
-    expect(now.stage.systemLogLevel).toBe("WARN");
   });
 });

@@ -24,7 +24,7 @@ import { listening } from "../support/listening.ts";
 import { userEnvironment } from "../support/npm-pack.ts";
 import { needs } from "../support/optional-program.ts";
 import { type TestService, useService } from "../support/service.ts";
-import { startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
+import { type ProxiedRequest, startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
 
 /* The example workflows: their settings are checked, and their scripts are run. */
 
@@ -125,13 +125,10 @@ describe.each(workflows)("$file", ({ text, workflow }) => {
     }
   });
 
-  test("pins every action to a commit, with its version as a comment", () => {
+  test("pins every action to one commit, with its version as a comment", () => {
     const pinned = [...text.matchAll(/^ *(?:- )?uses: ([\w-]+\/[\w-]+@[0-9a-f]{40}) # v\d+\.\d+\.\d+$/gm)];
     expect(pinned.map(([, uses]) => uses)).toEqual(stepsOf(workflow).flatMap(({ uses }) => uses ?? []));
-  });
-
-  test("pins an action to the same commit everywhere", () => {
-    const commits = new Set(stepsOf(workflow).flatMap(({ uses }) => uses ?? []));
+    const commits = new Set(pinned.map(([, uses = ""]) => uses));
     expect(new Set([...commits].map((uses) => uses.split("@")[0])).size).toBe(commits.size);
   });
 
@@ -199,7 +196,7 @@ async function startRunner(ci: CiSystem, claims: () => object = () => ({})) {
 }
 
 needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
-  const { steps } = jobIn("use-the-api.yml", "webhooks");
+  const { steps, env: jobEnv } = jobIn("use-the-api.yml", "webhooks");
   const step = (id: string) => steps.find((each) => each.id === id);
 
   const service = useService();
@@ -260,41 +257,17 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   /** Returns the job's log: the runner does not show lines with ::add-mask::. */
   const logOf = (printed: string) => printed.replaceAll(/^::add-mask::.*$/gm, "");
 
-  describe("without a stored key", () => {
-    const keyless = () => ({
-      API_KEY: "",
-      AUDIENCE,
-      ACTIONS_ID_TOKEN_REQUEST_URL: runner.url,
-      ACTIONS_ID_TOKEN_REQUEST_TOKEN: runner.token,
-    });
-    const givenTrust = (changes: object = {}) =>
-      user.api.post(`/v1/projects/${project}/trusted-workflows`, {
-        ...ci.trust,
-        permissions: ["webhooks:read", "webhooks:write"],
-        ...changes,
-      });
+  test("the job sets exactly the variables that its steps use", () => {
+    expect(Object.keys(jobEnv).sort()).toEqual(["API_KEY", "API_URL", "AUDIENCE", "PROJECT", "RECEIVER"]);
+    expect(jobEnv.API_KEY).toBe(expression("secrets.PLATFORM_API_KEY"));
+  });
 
-    test("the job's own token is the credential, and is in no log", async () => {
-      await givenTrust();
-      const { code, printed } = await runJob(["list", "create"], { env: keyless() });
-      expect(code).toBe(0);
-      const [webhook] = await webhooks();
-      const { data } = (await user.api.get(`/v1/projects/${project}/webhooks/${webhook.id}`)).body;
-      expect(data).toMatchObject({ url: receiver, created_by: expect.stringMatching(/^workflow:/) });
-      expect(runner.requests).toEqual(Array(2).fill(`/token?api-version=2.0&audience=${AUDIENCE}`));
-      expect(printed).toContain("::add-mask::eyJ");
-      expect(logOf(printed)).not.toContain("eyJ");
-      expect(printed).not.toContain(runner.token);
-      expect((await runJob(["delete"], { env: keyless() })).code).toBe(0);
-      expect(await webhooks()).toEqual([]);
-    });
-
-    test("a job without the permission, or of a fork, sends no request", async () => {
-      const env = { ...keyless(), ACTIONS_ID_TOKEN_REQUEST_URL: "" };
-      const { code, printed, requests } = await runJob(["list"], { env });
-      expect([code, requests]).toEqual([1, []]);
-      expect(printed).toContain("::error::The job gets no token: it needs 'permissions: id-token: write'");
-    });
+  const keyless = (more: Record<string, string> = {}) => ({
+    API_KEY: "",
+    AUDIENCE,
+    ACTIONS_ID_TOKEN_REQUEST_URL: runner.url,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: runner.token,
+    ...more,
   });
 
   test("runs for pull requests of the repository itself only: forks get neither a token nor secrets", () => {
@@ -309,6 +282,16 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
     expect(workflowIn("use-the-api.yml").on.pull_request).toEqual({
       types: ["opened", "reopened", "synchronize", "closed"],
     });
+  });
+
+  test("lists the project's webhooks, with a warning for a disabled one", async () => {
+    const path = `/v1/projects/${project}/webhooks`;
+    const url = "https://hooks.example.com/a?b=$(c)&d=*";
+    const { id } = (await user.api.post(path, { url, events: ["deploy.started", "deploy.failed"] })).body.data;
+    const { code, printed } = await runJob(["list"]);
+    expect({ code, printed }).toEqual({ code: 0, printed: `${id}  ${url}  deploy.started, deploy.failed\n` });
+    await user.api.patch(`${path}/${id}`, { enabled: false });
+    expect((await runJob(["list"])).printed).toContain(`::warning::${url} is disabled: manual`);
   });
 
   test("creates a webhook for the preview, whose secret only the next step gets, replaces it in a later run, and deletes it and no other", async () => {
@@ -338,25 +321,134 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
     expect(await runJob(["delete"])).toMatchObject({ code: 0, printed: "" });
   });
 
-  test("fails on a response that is not from the API, without executing runner commands in it", async () => {
-    const body = '{"error":{"code":"x","message":"a\\n::add-mask::b","request_id":"r"}}';
-    const injected = await runJob(["list"], { tampering: { respond: () => ({ status: 500, headers: {}, body }) } });
-    expect(injected).toMatchObject({
-      code: 1,
-      printed: expect.stringMatching(/^::error::.* 500: x, request id r: a ::add-mask::b\n$/),
-    });
-    const html = await runJob(["list"], {
-      tampering: { respond: () => ({ status: 502, headers: {}, body: "<html>" }) },
-    });
-    expect(html).toMatchObject({
-      code: 1,
-      printed: expect.stringContaining("returned 502: the response is not from the API"),
-    });
+  const busy = (status: number, code: string) => ({
+    status,
+    headers: { "Retry-After": "1" },
+    body: JSON.stringify({ error: { code, message: "Wait.", request_id: "r" } }),
+  });
+  const responding = (status: number, body: string) => () => ({
+    tampering: { respond: () => ({ status, headers: {}, body }) },
+  });
+  const withRunnerCommand = '{"error":{"code":"x","message":"a\\n::add-mask::b","request_id":"r"}}';
+  const error = (code: string) =>
+    new RegExp(`^::error::GET /v1/projects/\\S+ returned 401: ${code}, request id [0-9a-f-]{36}: `, "m");
+  const invalidKey = () => ({ env: { API_KEY: `svc_${"0".repeat(64)}` } });
+
+  test.each<[string, string, () => Parameters<typeof runJob>[1], RegExp, number]>([
+    ["list", "no project trusts the repository", () => ({ env: keyless() }), error("workflow_not_trusted"), 1],
+    [
+      "list",
+      "the job has no permission for a token, as one of a fork",
+      () => ({ env: keyless({ ACTIONS_ID_TOKEN_REQUEST_URL: "" }) }),
+      /^::error::The job gets no token: it needs 'permissions: id-token: write'/,
+      0,
+    ],
+    [
+      "list",
+      "the job gets no token",
+      () => ({ env: keyless({ ACTIONS_ID_TOKEN_REQUEST_TOKEN: "expired" }) }),
+      /401/,
+      0,
+    ],
+    ["list", "the key is not valid", invalidKey, error("invalid_api_key"), 1],
+    ["create", "the key is not valid", invalidKey, error("invalid_api_key"), 1],
+    ["delete", "the key is not valid", invalidKey, error("invalid_api_key"), 1],
+    [
+      "list",
+      "the response contains a command of the runner, which is not executed",
+      responding(500, withRunnerCommand),
+      /^::error::.* 500: x, request id r: a ::add-mask::b\n$/,
+      1,
+    ],
+    [
+      "list",
+      "the response is not from the API",
+      responding(502, "<html>"),
+      /returned 502: the response is not from the API/,
+      1,
+    ],
+    [
+      "list",
+      "all five responses are 429",
+      () => ({ tampering: { respond: () => busy(429, "rate_limited") } }),
+      /returned 429: rate_limited, request id r/,
+      5,
+    ],
+  ])("%s fails with the reason when %s", async (id, _, options, message, count) => {
+    const { code, printed, requests } = await runJob([id], options());
+    expect([code === 0, requests.length, output()]).toEqual([false, count, ""]);
+    expect(printed).toMatch(message);
+  });
+
+  // After the failure of a repository that no project trusts.
+  test("without a stored key, the job's own token is the credential, and is in no log", async () => {
+    const trust = { ...ci.trust, permissions: ["webhooks:read", "webhooks:write"] };
+    await user.api.post(`/v1/projects/${project}/trusted-workflows`, trust);
+    const { code, printed } = await runJob(["list", "create"], { env: keyless() });
+    expect(code).toBe(0);
+    const [webhook] = await webhooks();
+    const { data } = (await user.api.get(`/v1/projects/${project}/webhooks/${webhook.id}`)).body;
+    expect(data).toMatchObject({ url: receiver, created_by: expect.stringMatching(/^workflow:/) });
+    expect(runner.requests).toEqual(Array(2).fill(`/token?api-version=2.0&audience=${AUDIENCE}`));
+    expect(printed).toContain("::add-mask::eyJ");
+    expect(logOf(printed)).not.toContain("eyJ");
+    expect(printed).not.toContain(runner.token);
+    expect((await runJob(["delete"], { env: keyless() })).code).toBe(0);
+    expect(await webhooks()).toEqual([]);
+  });
+
+  test("retries 503 after Retry-After", async () => {
+    const times: number[] = [];
+    const respond = () => (times.push(Date.now()) === 1 ? busy(503, "service_unavailable") : undefined);
+    expect(await runJob(["list"], { tampering: { respond } })).toMatchObject({ code: 0 });
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(990);
+  });
+
+  test("a create that is sent again in the same run, because its response was lost, creates nothing else", async () => {
+    const env = { GITHUB_RUN_ID: "7", GITHUB_RUN_ATTEMPT: "2" };
+    expect((await runJob(["create"], { env })).code).toBe(0);
+    // The list of the second run does not show the webhook yet.
+    const empty = { status: 200, headers: {}, body: JSON.stringify({ data: [] }) };
+    const respond = ({ method }: ProxiedRequest) => (method === "GET" ? empty : undefined);
+    const { code, printed } = await runJob(["create"], { env, tampering: { respond } });
+    expect(code).toBe(1);
+    expect(printed).toMatch(/already_created, request id \S+: This request has already created [0-9a-f-]{36}/);
+    expect(await webhooks()).toHaveLength(1);
+  });
+
+  /** Answers the first request of a method with 503, although it took effect. */
+  const tookEffect = (tampered: string): Tampering => {
+    let isFirst = true;
+    const response = (received: { status: number; body: string }, { method }: ProxiedRequest) => {
+      if (method !== tampered || !isFirst) return;
+      isFirst = false;
+      Object.assign(received, busy(503, "service_unavailable"));
+    };
+    return { response };
+  };
+
+  test("create goes on when a delete took effect despite its 503", async () => {
+    await runJob(["create"]);
+    const [before] = await webhooks();
+    expect((await runJob(["create"], { tampering: tookEffect("DELETE") })).code).toBe(0);
+    expect(await webhooks()).toEqual([expect.not.objectContaining({ id: before.id })]);
+  });
+
+  test("does not create a second webhook when a create took effect despite its 503", async () => {
+    const { code, requests } = await runJob(["create"], { tampering: tookEffect("POST") });
+    expect(code).toBe(0);
+    expect(await webhooks()).toHaveLength(1);
+    expect(output()).toMatch(/^secret=whsec_[0-9a-f]{64}\n$/);
+    expect(
+      requests.map(
+        ({ method, path }) => `${method} ${path.replace(/^.*webhooks/, "").replace(/[0-9a-f-]{36}/, "<id>")}`,
+      ),
+    ).toEqual(["GET ", "POST ", "GET ", "DELETE /<id>", "POST "]);
   });
 });
 
 needs("bash", "curl", "jq").describe("wait-for-a-deployment.yml, run", () => {
-  const { steps } = jobIn("wait-for-a-deployment.yml", "wait");
+  const { steps, env: jobEnv } = jobIn("wait-for-a-deployment.yml", "wait");
   const wait = steps.find(({ id }) => id === "wait");
   const service = useService();
   let values: Record<string, string>;
@@ -402,6 +494,11 @@ needs("bash", "curl", "jq").describe("wait-for-a-deployment.yml, run", () => {
     const { code, output } = await runStep(wait, { ...values, ...env, DEPLOYMENT });
     return { code, output, url: readFileSync(join(work, "url"), "utf8") };
   }
+
+  test("sets exactly the variables that its steps use, and passes the key to one of them", () => {
+    expect(Object.keys(jobEnv).sort()).toEqual(["AUDIENCE", "DEPLOYMENT", "PROJECT", "SVC_BASE_URL", "TIMEOUT"]);
+    expect(steps.filter(({ env }) => JSON.stringify(env ?? {}).includes("secrets."))).toEqual([wait]);
+  });
 
   test("installs svc from a tarball with the configured hash, and from no other file", async () => {
     // test/packages/cli/svc-packed.test.ts installs the real one.
@@ -451,19 +548,21 @@ needs("bash", "curl", "jq").describe("wait-for-a-deployment.yml, run", () => {
     expect(requests).toEqual(Array(2).fill(`/token?api-version=2.0&audience=${AUDIENCE}`));
   });
 
-  test("without a stored key and without the permission, says which one is missing", async () => {
-    const { code, output } = await runWait(undefined, { SVC_API_KEY: "" });
-    expect([code, output]).toEqual([1, expect.stringContaining("needs 'permissions: id-token: write'")]);
-  });
-
-  test.each([
-    ["has failed", { event: "deploy.failed" }, 1],
-    ["does not end", { event: "deploy.started" }, 124],
-    ["is not known", undefined, 124],
-  ])("fails when the deployment %s", async (_, event, expected) => {
-    const { code, output, url } = await runWait(event);
+  test.each<[string, object | undefined, Record<string, string>, number, string]>([
+    ["has failed", { event: "deploy.failed" }, {}, 1, "ended with exit code 1."],
+    ["does not end", { event: "deploy.started" }, {}, 124, "ended with exit code 124."],
+    ["is not known", undefined, {}, 124, "::error::The wait for the deployment ended with exit code 124."],
+    [
+      "is to be read without a key and the permission for a token",
+      undefined,
+      { SVC_API_KEY: "" },
+      1,
+      "id-token: write'",
+    ],
+  ])("fails when the deployment %s", async (_, event, env, expected, message) => {
+    const { code, output, url } = await runWait(event, env);
     expect({ code, url }).toEqual({ code: expected, url: "" });
-    expect(output).toContain(`::error::The wait for the deployment ended with exit code ${expected}.`);
+    expect(output).toContain(message);
   });
 });
 
@@ -480,31 +579,12 @@ describe("deploy.yml", () => {
     expect(workflow.concurrency).toEqual({ group: `deploy-${stage}`, "cancel-in-progress": false });
   });
 
-  const orderOf = (job: Job) => job.steps.map(({ id, uses, run }) => id ?? uses?.split("@")[0] ?? run);
-
   test("tests in a job without credentials, runs the guard before and the smoke test after the deployment", () => {
-    expect(orderOf(jobIn("deploy.yml", "test"))).toEqual([
-      "actions/checkout",
-      "actions/setup-node",
-      "docs/github-actions/install.sh",
-      "npm test",
-    ]);
-    const deploy = jobIn("deploy.yml", "deploy");
-    expect(deploy.needs).toBe("test");
-    expect(orderOf(deploy)).toEqual([
-      "actions/checkout",
-      "actions/setup-node",
-      "docs/github-actions/install.sh",
-      "build",
-      "actions/attest-build-provenance",
-      "actions/upload-artifact",
-      "aws-actions/configure-aws-credentials",
-      "diff",
-      "guard",
-      "deploy",
-      "sign-in",
-      "smoke",
-    ]);
+    expect(jobIn("deploy.yml", "test").steps.at(-1)?.run).toBe("npm test");
+    expect(jobIn("deploy.yml", "deploy").needs).toBe("test");
+    expect(steps.flatMap(({ id }) => id ?? [])).toEqual(["build", "diff", "guard", "deploy", "sign-in", "smoke"]);
+    const credentials = steps.findIndex(({ uses }) => uses?.startsWith("aws-actions/configure-aws-credentials@"));
+    expect(credentials).toBeGreaterThan(steps.findIndex(({ id }) => id === "build"));
     expect(step("deploy")?.run).toMatch(/^npx cdk deploy --app cdk\.out --require-approval never/);
   });
 
@@ -650,39 +730,29 @@ describe("deploy.yml", () => {
       ]);
       expect(await guard(accepted.join("\n"))).toEqual({ code: 0, output: "" });
     });
-
-    test("accepts a diff without changes", async () => {
-      const unchanged = "Stack Stack\nThere were no differences\n\n\n✨  Number of stacks with differences: 0\n\n";
-      expect(await guard(unchanged)).toEqual({ code: 0, output: "" });
-    });
   });
+
+  const INCOMPLETE = "::error::The diff is incomplete.\n";
+  const DESTRUCTIVE = "::error::This would delete stored data. See the lines above.\n";
+  const ofStack = (line: string) => `Stack\nResources\n${line}\n\n✨  Number of stacks with differences: 1\n`;
+  const replacedQueue = "[~] AWS::SQS::Queue Queues/Events QueuesEvents12 may be replaced";
 
   test.each([
-    ["stops at a queue that may be replaced", "[~] AWS::SQS::Queue Queues/Events QueuesEvents12 may be replaced\n", 1],
+    ["stops at a queue that may be replaced", ofStack(replacedQueue), `${replacedQueue}\n${DESTRUCTIVE}`],
+    ["accepts the removal of a queue policy", ofStack("[-] AWS::SQS::QueuePolicy Queues/Policy Queues12 destroy"), ""],
+    ["accepts the replacement of a stateless resource", ofStack("[~] AWS::Lambda::Version Api/V Api12 replace"), ""],
     [
-      "accepts the removal of a queue policy",
-      "[-] AWS::SQS::QueuePolicy Queues/Events/Policy QueuesPolicy12 destroy\n",
-      0,
+      "accepts a diff without changes",
+      "Stack Stack\nThere were no differences\n\n\n✨  Number of stacks with differences: 0\n",
+      "",
     ],
     [
-      "accepts the replacement of a stateless resource",
-      "[~] AWS::Lambda::Version Api/Version ApiVersion12 replace\n",
-      0,
-    ],
-  ])("the guard %s", async (_, line, code) => {
-    writeFileSync(join(work, "diff.txt"), `Stack\nResources\n${line}\n\n✨  Number of stacks with differences: 1\n`);
-    expect((await runStep(step("guard"), {})).code).toBe(code);
-  });
-
-  test("the guard stops when the diff failed", async () => {
-    writeFileSync(
-      join(work, "diff.txt"),
+      "stops when the diff failed",
       "Need to perform AWS calls for account 1, but no credentials have been configured\n",
-    );
-    expect(await runStep(step("guard"), {})).toEqual({
-      code: 1,
-      output: "::error::The diff is incomplete.\n",
-    });
+      INCOMPLETE,
+    ],
+  ])("the guard %s", async (_, diff, output) => {
+    expect(await guard(diff)).toEqual({ code: output === "" ? 0 : 1, output });
   });
 });
 
@@ -717,18 +787,25 @@ needs("bash", "jq").describe("install.sh", () => {
     return { code, commands: stdout.match(/^npm .*$/gm), output: stdout + stderr, hasNode };
   }
 
-  const commands = ["npm ci --ignore-scripts --no-audit --no-fund"];
-
-  test("runs npm ci and links the job's Node", async () => {
-    expect(await install()).toMatchObject({ code: 0, commands, hasNode: true });
-  });
-
-  test("fails when packages without a hash were installed", async () => {
-    const { code, output, hasNode } = await install({ locked: withoutHash, installed: withoutHash });
-    expect({ code, hasNode }).toEqual({ code: 1, hasNode: false });
-    expect(output).toContain(
+  test.each([
+    ["links the job's Node after npm ci", {}, ""],
+    ["fails with npm ci", { npmCi: "echo 'npm error code EINTEGRITY' >&2; exit 1" }, "npm error code EINTEGRITY"],
+    ["accepts packages without a hash, of other platforms, that are not installed", { locked: withoutHash }, ""],
+    [
+      "fails when packages without a hash were installed",
+      { locked: withoutHash, installed: withoutHash },
       "::error::Packages without a hash in package-lock.json: node_modules/@b/darwin-arm64, node_modules/c/node_modules/d\n",
-    );
+    ],
+    [
+      "fails with another Node than the tests use",
+      { node: "24.0.0" },
+      "::error::The job needs Node 24.1.0 (.nvmrc), and has v24.0.0.",
+    ],
+  ])("%s", async (_, options, message) => {
+    const { output, ...result } = await install(options);
+    const commands = ["npm ci --ignore-scripts --no-audit --no-fund"];
+    expect(result).toEqual({ code: message === "" ? 0 : 1, commands, hasNode: message === "" });
+    expect(output).toContain(message);
   });
 
   test("accepts the packages of this checkout", async () => {
@@ -737,12 +814,6 @@ needs("bash", "jq").describe("install.sh", () => {
     // Install scripts have run here, and that of the package "node" adds one.
     for (const name of Object.keys(installed)) if (name.startsWith("node_modules/node/")) delete installed[name];
     expect(await install({ locked, installed })).toMatchObject({ code: 0 });
-  });
-
-  test("fails with another Node than the tests use", async () => {
-    const { code, output } = await install({ node: "24.0.0" });
-    expect(code).toBe(1);
-    expect(output).toContain("::error::The job needs Node 24.1.0 (.nvmrc), and has v24.0.0.");
   });
 });
 

@@ -90,32 +90,22 @@ function expectToStopAtEachFailure(lines: string, setup: string, check: (result:
   }
 }
 
-describe.each([
-  "restore-table",
-  "remove-failed-stack",
-  "set-throttle",
-  "replay-events",
-  "suspend-project",
-  "remove-user",
-])("%s.sh", (name) => {
-  test.each(["", "unknown", "a b c d"])("prints its usage and calls nothing with the arguments '%s'", (args) => {
-    const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${args}`);
+test.each([
+  ["restore-table", "protect webhooks"],
+  ["remove-failed-stack", "list"],
+  ["set-throttle", "1 2"],
+  ["replay-events", "2026-11-21T03:00:00Z"],
+  ["suspend-project", "suspend project-1"],
+  ["remove-user", "list user-1"],
+])("%s.sh calls nothing with other arguments, and nothing without a stage", (name, args) => {
+  for (const wrong of ["", "unknown", "a b c d"]) {
+    const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${wrong}`);
     expect({ code, stdout, calls }).toEqual({ code: 2, stdout: "", calls: [] });
     expect(stderr).toMatch(new RegExp(`^Usage: STAGE=prod docs/runbook/${name}\\.sh `));
-  });
-
-  test("calls nothing without a stage", () => {
-    const args = {
-      "restore-table": "protect webhooks",
-      "remove-failed-stack": "list",
-      "replay-events": "2026-11-21T03:00:00Z",
-      "suspend-project": "suspend project-1",
-      "remove-user": "list user-1",
-    }[name];
-    const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args ?? "1 2"}`);
-    expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
-    expect(stderr).toContain("Set the stage first, for example: export STAGE=prod");
-  });
+  }
+  const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args}`);
+  expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
+  expect(stderr).toContain("Set the stage first, for example: export STAGE=prod");
 });
 
 test("restoring a table waits until it is active", () => {
@@ -424,9 +414,21 @@ extra() {
     ]);
   });
 
-  test.each([1, 2])("calls no function when call %i is rejected", (failAt) => {
-    const { code, calls } = run(replay, { setup: answers(answer(null)), failAt });
-    expect({ isFailed: code !== 0, calls: calls.length }).toEqual({ isFailed: true, calls: failAt });
+  test.each([
+    ["fails", '{"errorType":"Error","errorMessage":"because"}'],
+    ["returns something else", "{}"],
+  ])("goes on with the next project when the function %s, and exits with 1", (_, failed) => {
+    const result = run(replay, { setup: answers(failed, answer(null)) });
+    expect(result.code).toBe(1);
+    expect(result.stderr).toBe("Project p-1 is not complete. Run the command again with this project.\n");
+    expect(result.stdout).toBe(`p-1 ${failed}\np-2 ${answer(null)}\n`);
+  });
+
+  test("exits with 1 when a call of the function is rejected", () => {
+    const { code, stderr } = run(`${replay} p-9`, { setup: answers(answer(null)), failAt: 2 });
+    expect(code).toBe(1);
+    expect(stderr).toContain("AccessDeniedException");
+    expect(stderr).toContain("Project p-9 is not complete.");
   });
 });
 
@@ -502,6 +504,12 @@ extra() {
     });
   });
 
+  test("nothing is invoked when the stack does not have the function", () => {
+    const { code, stderr, calls } = run(`${script("remove-user.sh")} remove user-1`);
+    expect({ code, calls: calls.length }).toEqual({ code: 1, calls: 1 });
+    expect(stderr).toContain("deployment-webhooks-prod has no output ApiKeysRevokeAllFunctionName.");
+  });
+
   test("the user stays a member while keys could not be deleted", () => {
     const result = run(`${script("remove-user.sh")} remove user-1`, { setup: answers('{"errorType":"Error"}') });
     expect(result.code).toBe(1);
@@ -522,6 +530,54 @@ extra() {
   });
 });
 
+describe("ask", () => {
+  const setup = String.raw`
+extra() {
+  case "$1 $2" in
+    "cloudformation list-stack-resources") printf '%s\n' "$LOG_GROUPS" ;;
+    "logs start-query") echo query-1 ;;
+    "logs get-query-results")
+      case "$*" in *"--query status"*) next status && echo "$state" ;; *) echo "a row" ;; esac ;;
+  esac
+}
+LOG_GROUPS=deployment-webhooks-prod-AccessLog1
+will_be status Scheduled Running Running Complete`;
+  const ask = `. docs/runbook/tools.sh; ask AccessLog 30 'limit 5'`;
+
+  test("waits for the query and prints its rows", () => {
+    const { code, stdout, stderr, calls } = run(ask, { setup });
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "a row\n", stderr: "" });
+    expect(calls[1]).toContain("--log-group-name deployment-webhooks-prod-AccessLog1");
+    const [, start = 0, end = 0] = /--start-time (\d+) --end-time (\d+)/.exec(calls[1] ?? "")?.map(Number) ?? [];
+    expect(end - start).toBe(30 * 60);
+  });
+
+  test("fails with a message at every error of the AWS CLI", () => {
+    expectToStopAtEachFailure(ask, setup, ({ stdout }) => expect(stdout).toBe(""));
+  });
+
+  test("fails with a message when the query failed", () => {
+    const { code, stdout, stderr } = run(ask, { setup: setup.replace("Complete", "Failed") });
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "ask: the query did not complete: Failed\n",
+    });
+  });
+});
+
+test("mappings prints the mapping of each queue, and stops at every error of the AWS CLI", () => {
+  const mappings = ". docs/runbook/tools.sh; mappings";
+  const setup = `extra() {
+  case "$1 $2" in
+    "cloudformation list-stack-resources") echo $'uuid-1\\tuuid-2' ;;
+    "lambda get-event-source-mapping") echo "$4 Enabled" ;;
+  esac
+}`;
+  expect(run(mappings, { setup })).toMatchObject({ code: 0, stdout: "uuid-1 Enabled\nuuid-2 Enabled\n" });
+  expectToStopAtEachFailure(mappings, setup, () => {});
+});
+
 test("call passes the credential through stdin, so that no list of processes shows it", () => {
   const curl = `curl() { echo "$*"; cat; }`;
   const { stdout } = run(
@@ -536,38 +592,35 @@ test("call passes the credential through stdin, so that no list of processes sho
 describe("setting the throttle", () => {
   const setup = `extra() { case "$1 $2" in "cloudformation list-stack-resources") echo api-1 ;; esac; }`;
 
-  /** Returns the limits that the script sets, by method and path of the endpoint. */
+  /** Returns the values that the script sets, by their path in the stage. */
   function limitsAfter(args: string): Record<string, string> {
     const { code, calls } = run(`${script("set-throttle.sh")} ${args}`, { setup });
     expect({ code, count: calls.length }).toEqual({ code: 0, count: 2 });
     const [command = "", json = ""] = calls[1]?.split(" --patch-operations ") ?? [];
     expect(command).toBe("apigateway update-stage --rest-api-id api-1 --stage-name prod");
-    const limits: Record<string, string[]> = {};
-    for (const { op, path, value } of JSON.parse(json)) {
-      expect(op).toBe("replace");
-      const [, resource = "", method, limit] = /^\/(.+)\/(.+)\/throttling\/(\w+)$/.exec(path) ?? [];
-      const name = `${method} ${resource.replaceAll("~1", "/")}`;
-      limits[name] = [...(limits[name] ?? []), `${limit} ${value}`];
-    }
-    return Object.fromEntries(Object.entries(limits).map(([name, values]) => [name, values.join(", ")]));
+    const operations: { op: string; path: string; value: string }[] = JSON.parse(json);
+    expect(new Set(operations.map(({ op }) => op))).toEqual(new Set(["replace"]));
+    return Object.fromEntries(operations.map(({ path, value }) => [path.replaceAll("~1", "/"), value]));
   }
 
-  const limit = (rate: number, burst: number) => `rateLimit ${rate}, burstLimit ${burst}`;
-  const rows = endpointRows.flatMap(({ method, path, throttle }) =>
-    throttle ? [{ name: `${method} ${path}`, throttle }] : [],
-  );
+  const limit = (method: string, path: string, rate: number, burst: number) => ({
+    [`/${path}/${method}/throttling/rateLimit`]: String(rate),
+    [`/${path}/${method}/throttling/burstLimit`]: String(burst),
+  });
+  const own = (limitOf: (throttle: { requestsPerSecond: number; burst: number }) => [number, number]) =>
+    Object.assign(
+      {},
+      ...endpointRows.map(({ method, path, throttle }) => throttle && limit(method, path, ...limitOf(throttle))),
+    );
 
   test("to that of the stage keeps the lower throttles of endpoints", () => {
-    const own = rows.map(({ name, throttle }) => [name, limit(throttle.requestsPerSecond, throttle.burst)]);
-    expect(own.length).toBeGreaterThan(0);
-    expect(limitsAfter("1000 2000")).toEqual({ "* *": limit(1000, 2000), ...Object.fromEntries(own) });
+    const lower = own(({ requestsPerSecond, burst }) => [requestsPerSecond, burst]);
+    expect(Object.keys(lower).length).toBeGreaterThan(0);
+    expect(limitsAfter("1000 2000")).toEqual({ ...limit("*", "*", 1000, 2000), ...lower });
   });
 
   test("to zero closes every endpoint", () => {
-    expect(limitsAfter("0 0")).toEqual({
-      "* *": limit(0, 0),
-      ...Object.fromEntries(rows.map(({ name }) => [name, limit(0, 0)])),
-    });
+    expect(limitsAfter("0 0")).toEqual({ ...limit("*", "*", 0, 0), ...own(() => [0, 0]) });
   });
 
   test("changes nothing where there is no API", () => {
@@ -602,5 +655,9 @@ extra() {
     const { code, calls } = run(stop, { setup: `${setup}\nCANNOT_STOP=deployment-of-authorizer` });
     expect(code).toBe(1);
     expect(calls.filter((call) => call.startsWith("deploy stop"))).toHaveLength(2);
+  });
+
+  test("fails when the stack has none", () => {
+    expect(run(stop).stderr).toContain("deployment-webhooks-prod has no gradual deployments here.");
   });
 });

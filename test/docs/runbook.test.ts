@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs";
+import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { deadLetterName, queues } from "../../functions/foundation/manifest/queues.ts";
 import { tables } from "../../functions/foundation/manifest/tables.ts";
@@ -188,12 +188,6 @@ describe("commands", () => {
     const used = all(/npm run (?:--silent )?(\w+)/g);
     expect(used).toEqual(expect.arrayContaining(["dlq", "smoke"]));
     expect(used.filter((name) => !(name in packageJson.scripts))).toEqual([]);
-  });
-
-  test("name files that exist", () => {
-    const files = all(/`((?:lib|functions|docs|bin)\/[\w/.-]+\.\w+)`/g, runbook);
-    expect(files.length).toBeGreaterThan(2);
-    expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
   });
 
   test("query metrics of AWS that an alarm reads", () => {

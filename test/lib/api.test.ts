@@ -1,3 +1,4 @@
+import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
 import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { dev, idOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
@@ -14,27 +15,19 @@ test("each endpoint has one method and one Lambda, connected as in its row", () 
     id: idOf(integratedFunction(method)),
   }));
   const rows = endpointRows.map(({ method, path, id }) => ({ method, path, id }));
+  for (const { Properties } of endpointMethods)
+    expect(Properties.Integration).toMatchObject({ Type: "AWS_PROXY", IntegrationHttpMethod: "POST" });
   expect(routes.sort(byId)).toEqual(rows.sort(byId));
   expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(endpointRows.length);
 });
 
-test("API Gateway passes requests to the Lambdas unchanged", () => {
-  for (const { Properties } of endpointMethods) {
-    expect(Properties.Integration).toMatchObject({ Type: "AWS_PROXY", IntegrationHttpMethod: "POST" });
-  }
-});
-
-/** Timeouts in seconds of the endpoints that do not have the default of 10. */
-const longerTimeouts: Record<string, number> = {
-  revokeCredentials: 28,
-  recoverDeliveries: 28,
-  deleteServiceAccount: 28,
-};
-
-test.each(endpointRows)("$id has 512 MB, and a timeout of 10 s or its own", ({ id }) => {
-  const { MemorySize, Timeout } = dev.functionFor(id).Properties;
-  expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: longerTimeouts[id] ?? 10 });
-});
+test.each<EndpointRow>(endpointRows)(
+  "$id has 512 MB, and the timeout of its row or 10 s",
+  ({ id, timeoutSeconds = 10 }) => {
+    const { MemorySize, Timeout } = dev.functionFor(id).Properties;
+    expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: timeoutSeconds });
+  },
+);
 
 test("every endpoint is behind the authorizer, except the one for anyone", () => {
   const authorizer = only(dev.all("AWS::ApiGateway::Authorizer"));
@@ -155,34 +148,31 @@ const throttlesOf = (stack: SynthesizedStack): Record<string, string> =>
     ]),
   );
 
-describe("the throttle", () => {
-  const webhook = "//v1/projects/{project_id}/webhooks/{webhook_id}";
-  const account = "//v1/projects/{project_id}/service-accounts/{service_account_id}";
-
-  test("is that of the stage, except for endpoints with one of their own", () => {
-    const own = {
-      [`POST ${webhook}/test`]: "5/s, burst 20",
-      [`POST ${webhook}/certify`]: "5/s, burst 20",
-      [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "5/s, burst 20",
-      [`POST ${webhook}/recover`]: "3/s, burst 10",
-      [`DELETE ${account}`]: "5/s, burst 20",
-    };
-    expect(throttlesOf(dev)).toEqual({ "* /*": "50/s, burst 100", ...own });
-    expect(throttlesOf(new SynthesizedStack("prod"))).toEqual({ "* /*": "1000/s, burst 2000", ...own });
-    expect(throttlesOf(every)).toEqual({ "* /*": "5000/s, burst 10000", ...own });
-  });
-
-  test("of an endpoint is never above that of the stage", () => {
-    expect(throttlesOf(new SynthesizedStack("otherForms"))).toEqual({
-      "* /*": "4/s, burst 15",
-      [`POST ${webhook}/test`]: "4/s, burst 15",
-      [`POST ${webhook}/certify`]: "4/s, burst 15",
-      [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "4/s, burst 15",
-      [`POST ${webhook}/recover`]: "3/s, burst 10",
-      [`DELETE ${account}`]: "4/s, burst 15",
+test.each([
+  ["dev", 50, 100],
+  ["prod", 1_000, 2_000],
+  ["everyOption", 5_000, 10_000],
+  ["otherForms", 4, 15],
+] as const)(
+  "the throttle in %s is that of the stage, and that of an endpoint is never above it",
+  (name, rate, burst) => {
+    const own = endpointRows.flatMap(({ method, path, throttle }) =>
+      throttle
+        ? [
+            [
+              `${method} /${path}`,
+              `${Math.min(throttle.requestsPerSecond, rate)}/s, burst ${Math.min(throttle.burst, burst)}`,
+            ],
+          ]
+        : [],
+    );
+    expect(own).toHaveLength(5);
+    expect(throttlesOf(new SynthesizedStack(name))).toEqual({
+      "* /*": `${rate}/s, burst ${burst}`,
+      ...Object.fromEntries(own),
     });
-  });
-});
+  },
+);
 
 test("API Gateway writes no execution logs, which would contain headers and bodies", () => {
   for (const setting of settingsOf(every)) {

@@ -22,20 +22,6 @@ test.each(rows)("$id may do what its row lists, as in a local run, and nothing e
   expect(dev.grants(id)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
 });
 
-test("signing secrets are accessible only to the functions that create, import, rotate, delete or sign with them", () => {
-  expect(functionsWith((grant) => grant.includes("webhook-secrets"))).toEqual({
-    createWebhook: ["dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets"],
-    "webhooks-import": [
-      "dynamodb:ConditionCheckItem on table deployment-webhooks-dev-webhook-secrets",
-      "dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets",
-    ],
-    rotateWebhookSecret: ["dynamodb:UpdateItem on table deployment-webhooks-dev-webhook-secrets"],
-    deleteWebhook: ["dynamodb:DeleteItem on table deployment-webhooks-dev-webhook-secrets"],
-    "attempts-send": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
-    "attempts-send-slow": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
-  });
-});
-
 test("a function that writes signing secrets without reading them cannot read them as a return value", () => {
   const senders = ["attempts-send", "attempts-send-slow"];
   for (const id of ["createWebhook", "webhooks-import", "rotateWebhookSecret", "deleteWebhook", ...senders]) {
@@ -70,19 +56,6 @@ test("the API writes members that are service accounts only, and reads those tha
   }
 });
 
-test("only the worker for it publishes to the topic of notifications", () => {
-  expect(functionsWith((grant) => grant.startsWith("sns:"))).toEqual({
-    "deliveries-publish-notifications": ["sns:Publish on topic deployment-webhooks-dev-notifications"],
-  });
-});
-
-test("only the functions that verify credentials read the JWT secret", () => {
-  expect(functionsWith((grant) => grant.startsWith("secretsmanager:"))).toEqual({
-    "auth-authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
-    "credentials-verify": ["secretsmanager:GetSecretValue on secret JwtSecret"],
-  });
-});
-
 test("only the functions that receive imported keys read their pepper, and only in a stage with the option", () => {
   const { secretArn, kmsKeyArn } = everyOption.importedKeysPepper ?? {};
   const readers = rows.filter(({ id }) => JSON.stringify(every.statementsOf(id)).includes(String(secretArn)));
@@ -98,143 +71,6 @@ test("only the functions that receive imported keys read their pepper, and only 
     expect(grants).toContainEqual(["kms:Decrypt", kmsKeyArn, viaSecretsManager]);
   }
   expect(JSON.stringify(dev.template)).not.toContain("IMPORTED_KEYS");
-});
-
-test("only the fan-out sends to a dead-letter queue, and only to that of the events", () => {
-  expect(functionsWith((grant) => grant.endsWith("-dlq"))).toEqual({
-    "deliveries-fan-out": ["sqs:SendMessage on queue deployment-webhooks-dev-deployment-events-dlq"],
-  });
-});
-
-test("no function sends to the events queue", () => {
-  const senders = functionsWith(
-    (grant) => grant === "sqs:SendMessage on queue deployment-webhooks-dev-deployment-events",
-  );
-  expect(senders).toEqual({});
-});
-
-test("each function that uses the table of API keys has only the actions it needs", () => {
-  expect(functionsWith((grant) => grant.endsWith("on table deployment-webhooks-dev-api-keys"))).toEqual({
-    "auth-authorizer": [
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    "credentials-verify": [
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    createApiKey: ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys-provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys-import": [
-      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
-    ],
-    listApiKeys: ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
-    deleteApiKey: [
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-    ],
-    "api-keys-revoke-all": [
-      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-    ],
-    "deliveries-publish-notifications": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
-    getCurrentCredential: ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
-    updateApiKey: [
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    rollApiKey: [
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    revokeCredentials: [
-      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-    ],
-    createServiceAccountApiKey: ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
-    listServiceAccountApiKeys: ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
-    updateServiceAccountApiKey: [
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    rollServiceAccountApiKey: [
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
-    ],
-    deleteServiceAccountApiKey: [
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
-    ],
-    deleteServiceAccount: [
-      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
-    ],
-  });
-});
-
-test("only the functions that the platform invokes, and those of service accounts, change members", () => {
-  expect(
-    functionsWith((grant) => /(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant)),
-  ).toEqual({
-    "projects-upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
-    "projects-remove-member": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
-    "projects-sync-members": [
-      "dynamodb:DeleteItem on table deployment-webhooks-dev-projects",
-      "dynamodb:UpdateItem on table deployment-webhooks-dev-projects",
-    ],
-    createServiceAccount: ["dynamodb:PutItem on table deployment-webhooks-dev-projects"],
-    deleteServiceAccount: ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
-  });
-});
-
-test("no function may scan a table, administer resources or use other services", () => {
-  const actions = rows.flatMap(({ id }) => dev.grants(id)).map((grant) => grant.split(" on ")[0]);
-  expect([...new Set(actions)].sort()).toEqual([
-    "dynamodb:BatchGetItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:Query",
-    "dynamodb:UpdateItem",
-    "logs:CreateLogStream",
-    "logs:PutLogEvents",
-    "secretsmanager:GetSecretValue",
-    "sns:Publish",
-    "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
-    "sqs:ReceiveMessage",
-    "sqs:SendMessage",
-  ]);
-});
-
-test("no permission of a function contains a wildcard", () => {
-  const statements = rows.flatMap(({ id }) => dev.statementsOf(id));
-  expect(statements.length).toBeGreaterThan(rows.length);
-  // A condition narrows, so its wildcard does not matter.
-  const granted = statements.map(({ Action, Resource }) => ({ Action, Resource }));
-  expect(JSON.stringify(granted)).not.toContain("*");
-  for (const statement of statements) {
-    expect(statement.Effect).toBe("Allow");
-    expect(statement).not.toHaveProperty("NotAction");
-    expect(statement).not.toHaveProperty("NotResource");
-  }
-});
-
-test("each function has its own role, and permissions only through it", () => {
-  const functions = rows.map(({ id }) => dev.functionFor(id));
-  const roles = functions.map(({ Properties }) => dev.target(Properties.Role));
-  expect(new Set(roles.map(({ id }) => id)).size).toBe(rows.length);
-  for (const { Properties } of roles) {
-    expect(Properties).not.toHaveProperty("ManagedPolicyArns");
-  }
-  expect(dev.all("AWS::IAM::ManagedPolicy")).toEqual([]);
 });
 
 test.each(rows)("$id gets the locations of the resources it uses, and no others", ({ id, uses }) => {
@@ -296,9 +132,4 @@ function variablesOf({
     ...publishesTo.map((key) => topics[key].env),
     ...reads.map(() => "JWT_SECRET_ARN"),
   ];
-}
-
-function functionsWith(matches: (grant: string) => boolean): Record<string, string[]> {
-  const entries = rows.map(({ id }) => [id, dev.grants(id).filter(matches)] as const);
-  return Object.fromEntries(entries.filter(([, grants]) => grants.length > 0));
 }

@@ -8,8 +8,10 @@ const existing = new SynthesizedStack("otherForms");
 const created = new SynthesizedStack("prodWithKey");
 const every = new SynthesizedStack("everyOption");
 
-test("without the option there is no key, and no function has a permission on one", () => {
+test("without the option there is no key, no function has a permission on one, and SNS encrypts the notifications with its own", () => {
   expect(JSON.stringify(dev.template)).not.toMatch(/kms:|AWS::KMS/);
+  const keys = dev.all("AWS::SNS::Topic").map(({ Properties }) => [Properties.TopicName, Properties.KmsMasterKeyId]);
+  expect(keys).toContainEqual(["deployment-webhooks-dev-notifications", "alias/aws/sns"]);
 });
 
 describe.each([

@@ -1,5 +1,5 @@
 import { deadLetterName, type QueueRow, queues } from "../../functions/foundation/manifest/queues.ts";
-import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
+import { dev, type Json, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");
 
@@ -55,22 +55,6 @@ describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
     for (const { Properties } of [queue, deadLetters]) {
       expect(Properties.MessageRetentionPeriod).toBe(FOURTEEN_DAYS);
       expect(Properties.SqsManagedSseEnabled).toBe(true);
-    }
-  });
-
-  test("and its dead-letter queue reject connections without TLS", () => {
-    for (const { id } of [queue, deadLetters]) {
-      const policies = dev
-        .all("AWS::SQS::QueuePolicy")
-        .filter(({ Properties }) => Properties.Queues.some((reference: Json) => reference.Ref === id));
-      expect(only(policies).Properties.PolicyDocument.Statement).toMatchObject([
-        {
-          Effect: "Deny",
-          Principal: { AWS: "*" },
-          Action: "sqs:*",
-          Condition: { Bool: { "aws:SecureTransport": "false" } },
-        },
-      ]);
     }
   });
 

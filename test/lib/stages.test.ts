@@ -59,6 +59,9 @@ test("a stage may have every option at once", () => {
 
 const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
 
+const github = { name: "github", audience: "a" };
+const ciAt = (issuer: string | undefined) => ({ name: "ci", audience: "a", issuer });
+
 test.each<[string, unknown, string]>([
   ["name", "Prod", "name: must be 1 to 20 lower-case letters"],
   ["name", "a-name-that-is-much-too-long", "name: must be 1 to 20"],
@@ -88,34 +91,21 @@ test.each<[string, unknown, string]>([
   ["workflowIssuers", [], "workflowIssuers: "],
   ["workflowIssuers", [{ name: "github" }], "workflowIssuers.0.audience: is required"],
   ["workflowIssuers", [{ name: "CI", audience: "a" }], "workflowIssuers.0.name: must be 1 to 32 lower-case"],
-  ["workflowIssuers", [{ name: "ci", audience: "a" }], "workflowIssuers.0.issuer: is required"],
+  ["workflowIssuers", [ciAt(undefined)], "workflowIssuers.0.issuer: is required"],
+  ["workflowIssuers", [ciAt("http://127.0.0.1:4999")], "workflowIssuers.0.issuer: must be an https URL"],
+  ["workflowIssuers", [{ ...github, claims: "travis" }], "workflowIssuers.0.claims: "],
   [
     "workflowIssuers",
-    [{ name: "ci", audience: "a", issuer: "http://127.0.0.1:4999" }],
-    "workflowIssuers.0.issuer: must be an https URL",
-  ],
-  ["workflowIssuers", [{ name: "github", audience: "a", claims: "travis" }], "workflowIssuers.0.claims: "],
-  [
-    "workflowIssuers",
-    [
-      { name: "ci", audience: "a", issuer: "https://ci.example" },
-      { name: "ci", audience: "b", issuer: "https://other.example" },
-    ],
+    [ciAt("https://ci.example"), ciAt("https://other.example")],
     "workflowIssuers: must have different names",
   ],
   [
     "workflowIssuers",
-    [
-      { name: "github", audience: "a" },
-      { name: "ci", audience: "b", issuer: "https://token.actions.githubusercontent.com" },
-    ],
+    [github, ciAt("https://token.actions.githubusercontent.com")],
     "workflowIssuers: must have different issuers",
   ],
-  ...[everyOption.jwt?.issuer, everyOption.jwks?.issuer].map((issuer): [string, unknown, string] => [
-    "workflowIssuers",
-    [{ name: "ci", audience: "a", issuer }],
-    "workflowIssuers: must not contain the issuer of users",
-  ]),
+  ["workflowIssuers", [ciAt(everyOption.jwt?.issuer)], "workflowIssuers: must not contain the issuer of users"],
+  ["workflowIssuers", [ciAt(everyOption.jwks?.issuer)], "workflowIssuers: must not contain the issuer of users"],
   ["permissions", [], "permissions: "],
   [
     "permissions",
@@ -170,6 +160,8 @@ test.each<[string, unknown, string]>([
   ["eventProducers", ["arn:aws:s3:::bucket"], "eventProducers.0: must be the ARN of an IAM role"],
   ["eventProducers", ["*"], "eventProducers.0: must be the ARN"],
   ["projectsTable", { name: "a b" }, "projectsTable.name: "],
+  ["projectsTable", { name: "projects", kmsKeyArn: `${key} ` }, "projectsTable.kmsKeyArn: "],
+  ["kmsKey", ` ${key}`, "kmsKey: "],
   ["alarmMail", "ops@example.com", 'stage: Unrecognized key: "alarmMail"'],
 ])("%s: %j is rejected with a message that names the option", (option, value, message) => {
   const validate = () => validateStage({ ...everyOption, [option]: value } as Stage);
@@ -209,27 +201,19 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
 const stageWith = (keepsData: boolean, options: Partial<Stage>): Stage =>
   validateStage({ ...stageNamed("dev"), keepsData, jwt: signIn, ...options });
 
+const defaultLimits = { requestsPerMinutePerAddress: 6_000, requestsPerMinutePerCredential: 3_000 };
+
 test.each<[string, boolean, Stage["firewall"], ReturnType<typeof firewallOf>]>([
-  [
-    "on where data is kept",
-    true,
-    undefined,
-    { requestsPerMinutePerAddress: 6_000, requestsPerMinutePerCredential: 3_000 },
-  ],
+  ["on where data is kept", true, undefined, defaultLimits],
   ["off where data is not kept", false, undefined, undefined],
   ["off where data is kept and the option is false", true, false, undefined],
   [
     "on where data is not kept and the option has a limit, with the default of the other limit",
     false,
     { requestsPerMinutePerAddress: 100 },
-    { requestsPerMinutePerAddress: 100, requestsPerMinutePerCredential: 3_000 },
+    { ...defaultLimits, requestsPerMinutePerAddress: 100 },
   ],
-  [
-    "on with the defaults where the option has no limit",
-    false,
-    {},
-    { requestsPerMinutePerAddress: 6_000, requestsPerMinutePerCredential: 3_000 },
-  ],
+  ["on with the defaults where the option has no limit", false, {}, defaultLimits],
 ])("the firewall is %s", (_, keepsData, firewall, limits) => {
   expect(firewallOf(stageWith(keepsData, firewall === undefined ? {} : { firewall }))).toEqual(limits);
 });
@@ -262,24 +246,9 @@ test("recover needs no more than its reservation at the rate of its throttle", (
   expect(reservedConcurrencyOf(stageNamed("prod")).recover).toBe(atMost);
 });
 
-/** Each option that is an ARN, with its path within everyOption. */
-const arnOptions: [path: string, withArn: (arn: string) => Partial<Stage>, arn: string][] = [
-  [
-    "jwt.secretArn",
-    (secretArn) => ({ jwt: { secretArn } }),
-    "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf",
-  ],
-  ["kmsKey", (kmsKey) => ({ kmsKey }), key],
-  ["projectsTable.kmsKeyArn", (kmsKeyArn) => ({ projectsTable: { name: "projects", kmsKeyArn } }), key],
-  [
-    "domain.certificateArn",
-    (certificateArn) => ({ domain: { name: "api.example.com", certificateArn } }),
-    "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
-  ],
-];
-
-describe.each(arnOptions)("%s", (_, withArn, arn) => {
-  const validate = (changed: string) => validateStage({ ...stageNamed("dev"), ...withArn(changed) });
+describe("an option that is an ARN", () => {
+  const arn = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf";
+  const validate = (secretArn: string) => validateStage({ ...stageNamed("dev"), jwt: { secretArn } });
 
   test.each([arn, arn.replace("arn:aws:", "arn:aws-cn:")])("accepts %s", (accepted) => {
     expect(() => validate(accepted)).not.toThrow();
@@ -292,7 +261,7 @@ describe.each(arnOptions)("%s", (_, withArn, arn) => {
     ["another service", arn.replace(/^arn:aws:\w+/, "arn:aws:s3")],
     ["text before it", ` ${arn}`],
     ["text after it", `${arn} `],
-  ])("rejects an ARN with %s", (_problem, rejected) => {
+  ])("rejects one with %s", (_problem, rejected) => {
     expect(() => validate(rejected)).toThrow(InvalidStageError);
   });
 });

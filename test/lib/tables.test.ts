@@ -1,7 +1,6 @@
 import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
-import { denialsFor } from "../../lib/secret-tables.ts";
-import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
+import { dev, type Json, SynthesizedStack } from "./synthesized.ts";
 
 /* The keys and indexes of each table are pinned in stateful.test.ts. */
 
@@ -40,29 +39,20 @@ test("an index contains only keys", () => {
   ]);
 });
 
-describe.each(rows)("$name", (row) => {
-  test("is encrypted, and billed per request, in every stage", () => {
-    for (const { Properties } of [
-      dev.table(`deployment-webhooks-dev-${row.name}`),
-      prod.table(`deployment-webhooks-prod-${row.name}`),
-    ]) {
-      expect(Properties.BillingMode).toBe("PAY_PER_REQUEST");
-      expect(Properties.SSESpecification.SSEEnabled).toBe(true);
-    }
-  });
-
-  test("is retained, protected and restorable in prod, and deleted with the stack in dev", () => {
-    expect(protectionOf(prod.table(`deployment-webhooks-prod-${row.name}`))).toEqual({
-      deletion: "Retain",
-      isProtected: true,
-      pitr: true,
+// service-stack.test.ts tests that tables are retained in prod only.
+test.each(rows)("$name is encrypted and billed per request, and protected and restorable in prod", ({ name }) => {
+  for (const [stack, stage] of [
+    [dev, "dev"],
+    [prod, "prod"],
+  ] as const) {
+    const isProd = stack === prod;
+    expect(stack.table(`deployment-webhooks-${stage}-${name}`).Properties).toMatchObject({
+      BillingMode: "PAY_PER_REQUEST",
+      SSESpecification: { SSEEnabled: true },
+      DeletionProtectionEnabled: isProd,
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: isProd },
     });
-    expect(protectionOf(dev.table(`deployment-webhooks-dev-${row.name}`))).toEqual({
-      deletion: "Delete",
-      isProtected: false,
-      pitr: false,
-    });
-  });
+  }
 });
 
 describe("an existing projects table", () => {
@@ -195,25 +185,6 @@ describe("the policy of the table of signing secrets", () => {
     ).toEqual([]);
   });
 
-  test("names roles that do not refer to the table, which would be circular", () => {
-    const roles = statements.flatMap(exceptions).filter((id) => !id.startsWith("arn:"));
-    expect(new Set(roles).size).toBe(6);
-    for (const id of roles) expect(JSON.stringify(prod.target({ Ref: id }))).not.toContain(table.id);
-  });
-
-  test("follows the rows: a function whose row grants a read is not denied it", () => {
-    const reader = { id: "webhooks/new-reader", uses: { tables: { webhookSecrets: ["GetItem"] } } } as const;
-    const denials = denialsFor("webhookSecrets", [...functionRows, reader]);
-    const onGetItem = only(denials.filter(({ actions }) => actions.includes("GetItem")));
-    expect(onGetItem).toEqual({ actions: ["GetItem"], exceptIds: ["webhooks/new-reader"] });
-    const ofReturnValues = only(denials.filter((denial) => denial.ofReturnValues));
-    expect([...ofReturnValues.exceptIds].sort()).toEqual([
-      "attempts-send",
-      "attempts-send-slow",
-      "webhooks/new-reader",
-    ]);
-  });
-
   test("covers all copies of the items: the table has no stream and no replica, which have policies of their own", () => {
     expect(table.Properties).not.toHaveProperty("StreamSpecification");
     expect(table.Properties).not.toHaveProperty("KinesisStreamSpecification");
@@ -234,12 +205,4 @@ function arnOf(service: string, region: Json, resource: string): string {
 function textOf(value: Json): string {
   if (typeof value === "string") return value;
   return value["Fn::Join"]?.[1].map(textOf).join("") ?? `<${value.Ref}>`;
-}
-
-function protectionOf({ DeletionPolicy, Properties }: Resource) {
-  return {
-    deletion: DeletionPolicy,
-    isProtected: Properties.DeletionProtectionEnabled,
-    pitr: Properties.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled,
-  };
 }

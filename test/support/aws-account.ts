@@ -42,20 +42,9 @@ class Rejection extends Error {
 const metricKey = ({ Namespace, MetricName, Dimensions = [] }: Json): string =>
   [Namespace, MetricName, ...Dimensions.map(({ Name, Value }: Json) => `${Name}=${Value}`).sort()].join(" ");
 
-const statistics: Record<string, (values: number[]) => number> = {
-  Sum: (values) => values.reduce((sum, value) => sum + value, 0),
-  Maximum: (values) => Math.max(...values),
-  SampleCount: (values) => values.length,
-  Average: (values) => values.reduce((sum, value) => sum + value, 0) / values.length,
-};
-
-function statistic(name: string, values: number[]): number {
-  const upTo = /^PR\(:(\d+)\)$/.exec(name)?.[1];
-  if (upTo !== undefined) return (100 * values.filter((value) => value <= Number(upTo)).length) / values.length;
-  const percentile = /^p(\d+)$/.exec(name)?.[1];
-  if (percentile === undefined) return statistics[name]?.(values) ?? Number.NaN;
-  return values.toSorted((a, b) => a - b)[Math.ceil((Number(percentile) / 100) * values.length) - 1] ?? 0;
-}
+/** Values exist of metrics of which alarms read the maximum or the sum. */
+const statistic = (name: string, values: number[]): number =>
+  name === "Maximum" ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0);
 
 interface QueuedMessage {
   id: string;
@@ -87,12 +76,12 @@ export class AwsAccount {
   /** Host of the latest request, for the URLs of queues. */
   host = "";
   readonly #physical = new Map<string, string>();
-  readonly #isProtected: boolean;
+  readonly isProtected: boolean;
 
   constructor(stack: SynthesizedStack, { stage, isProtected }: { stage: string; isProtected: boolean }) {
     this.#stack = stack;
     this.stage = stage;
-    this.#isProtected = isProtected;
+    this.isProtected = isProtected;
     for (const [id, resource] of Object.entries<Json>(stack.template.Resources)) {
       this.#physical.set(id, this.#nameFor(id, resource));
     }
@@ -106,13 +95,8 @@ export class AwsAccount {
   }
 
   #nameFor(id: string, { Type, Properties }: Json): string {
-    if (Type === "AWS::Lambda::EventSourceMapping") return randomUUID();
     if (Type === "AWS::SQS::Queue") return Properties.QueueName;
-    if (Type === "AWS::ApiGateway::RestApi") return "abc123";
     if (Type === "AWS::ApiGateway::Stage") return Properties.StageName;
-    if (Type === "AWS::Lambda::Alias") {
-      return `arn:aws:lambda:${REGION}:${ACCOUNT}:function:physical-${Properties.FunctionName.Ref}:live`;
-    }
     return `physical-${id}`;
   }
 
@@ -126,12 +110,6 @@ export class AwsAccount {
     if (value["Fn::Split"]) return this.resolve(value["Fn::Split"][1]).split(value["Fn::Split"][0]);
     if (value["Fn::Select"]) return this.resolve(value["Fn::Select"][1])[value["Fn::Select"][0]];
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, this.resolve(each)]));
-  }
-
-  /** Returns the name of a resource by the start of its logical id. */
-  nameOf(type: string, prefix: string): string {
-    const found = this.#stack.all(type).find(({ id }) => id.startsWith(prefix));
-    return this.#physical.get(found?.id ?? "") as string;
   }
 
   /** Answers a request. */
@@ -153,18 +131,10 @@ export class AwsAccount {
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
       const { status, code, message } = error;
-      if (isXml)
-        return [
-          status,
-          {},
-          `<ErrorResponse><Error><Code>${code}</Code><Message>${message}</Message></Error></ErrorResponse>`,
-        ];
+      const xml = `<ErrorResponse><Error><Code>${code}</Code><Message>${message}</Message></Error></ErrorResponse>`;
+      if (isXml) return [status, {}, xml];
       return [status, { "x-amzn-errortype": `${code}:http://internal/` }, JSON.stringify({ __type: code, message })];
     }
-  }
-
-  get isProtected(): boolean {
-    return this.#isProtected;
   }
 
   get resources(): { type: string; id: string; name: string; status?: string }[] {
@@ -200,9 +170,6 @@ export class AwsAccount {
     const written = this.values.get(metricKey(metric)) ?? [];
     const waiting = this.queues.get(metric.Dimensions?.[0]?.Value)?.length ?? 0;
     if (metric.MetricName === "ApproximateNumberOfMessagesVisible") return [waiting];
-    if (metric.MetricName === "ApproximateAgeOfOldestMessage") return [waiting > 0 ? 601 : 0];
-    if (metric.MetricName === "SweepLag") return [...written, 0];
-    if (metric.MetricName === "NotificationLag") return [...written, 0];
     return written;
   }
 
@@ -253,11 +220,6 @@ export class AwsAccount {
     }
   }
 
-  /** @throws always: the response is this error */
-  reject(code: string, message: string): never {
-    throw new Rejection(400, code, message);
-  }
-
   invoke(name: string): void {
     this.writtenAtMs = Date.now();
     const metric = (MetricName: string) => ({
@@ -301,16 +263,10 @@ function actionOf(
   const target = /^(?:GraniteServiceVersion20100801|AmazonSQS)\.(\w+)$/;
   const action = target.exec(String(headers["x-amz-target"] ?? ""))?.[1];
   if (action !== undefined) return [action, JSON.parse(body)];
-  for (const [name, [verb, pattern]] of Object.entries(routes)) {
-    const match = verb === method ? pattern.exec(url) : null;
-    if (match) return [name, { ...match.groups, ...(body === "" ? {} : JSON.parse(body)) }];
-  }
+  const [, name] = /^\/2015-03-31\/functions\/([\w-]+)\/invocations$/.exec(url) ?? [];
+  if (name !== undefined && method === "POST") return ["Invoke", { name }];
   throw new Rejection(404, "UnknownRoute", `${method} ${url}`);
 }
-
-const routes: Record<string, [string, RegExp]> = {
-  Invoke: ["POST", /^\/2015-03-31\/functions\/(?<name>[\w-]+)\/invocations$/],
-};
 
 const md5 = (body: string) => createHash("md5").update(body).digest("hex");
 
@@ -352,9 +308,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     account.evaluate();
     const items = account.alarms.get(AlarmName)?.history ?? [];
     return {
-      AlarmHistoryItems: items
-        .filter(({ Timestamp }) => Timestamp >= StartDate)
-        .map((each) => ({ AlarmName, ...each })),
+      AlarmHistoryItems: items.filter(({ Timestamp }) => Timestamp >= StartDate),
     };
   },
   ListMetrics({ listed }, { Namespace, MetricName, NextToken = "0" }) {
@@ -373,7 +327,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     const expressions = MetricDataQueries.map(({ Expression = "" }: Json) => Expression).join();
     const uses = (texts: Set<string>) => [...texts].find((each) => expressions.includes(each));
     const invalid = uses(account.invalidExpressions);
-    if (invalid !== undefined) account.reject("ValidationError", `Error in expression: ${invalid}`);
+    if (invalid !== undefined) throw new Rejection(400, "ValidationError", `Error in expression: ${invalid}`);
     const noted = { Code: "ArithmeticError", Value: "One or more data-points have been dropped" };
     return {
       MetricDataResults: MetricDataQueries.map(({ Id, MetricStat }: Json) => {

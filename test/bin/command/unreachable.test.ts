@@ -5,34 +5,26 @@ import { unreachable } from "../../../bin/command/unreachable.ts";
 const refused = Object.assign(new Error("connect"), { code: "ECONNREFUSED", address: "127.0.0.1", port: 9 });
 const unknown = Object.assign(new Error("getaddrinfo"), { code: "ENOTFOUND", hostname: "sqs.invalid" });
 
+const [AT_ADDRESS, AT_NAME, AT_UNKNOWN] = ["http://127.0.0.1:9", "http://localhost:9", "http://sqs.invalid:9"];
+
 test.each<[string, Record<string, string>, Error, string]>([
-  ["an address", { AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" }, refused, "http://127.0.0.1:9"],
-  ["a name that was resolved", { AWS_ENDPOINT_URL_SQS: "http://localhost:9" }, refused, "http://localhost:9"],
-  ["a name that does not resolve", { AWS_ENDPOINT_URL_SQS: "http://sqs.invalid:9" }, unknown, "http://sqs.invalid:9"],
+  ["an address", { AWS_ENDPOINT_URL_SQS: AT_ADDRESS }, refused, AT_ADDRESS],
+  ["a name that was resolved", { AWS_ENDPOINT_URL_SQS: AT_NAME }, refused, AT_NAME],
+  ["a name that does not resolve", { AWS_ENDPOINT_URL_SQS: AT_UNKNOWN }, unknown, AT_UNKNOWN],
   [
     "one of two addresses",
-    { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8", AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" },
+    { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8", AWS_ENDPOINT_URL_SQS: AT_ADDRESS },
     refused,
-    "http://127.0.0.1:9",
+    AT_ADDRESS,
   ],
   [
-    "an address beside a name with its port",
-    { AWS_ENDPOINT_URL_DYNAMODB: "http://localhost:9", AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" },
+    "an address beside a name",
+    { AWS_ENDPOINT_URL_DYNAMODB: AT_NAME, AWS_ENDPOINT_URL_SQS: AT_ADDRESS },
     refused,
-    "http://127.0.0.1:9",
+    AT_ADDRESS,
   ],
-  [
-    "one of the addresses of a name",
-    { AWS_ENDPOINT_URL_SQS: "http://localhost:9" },
-    new AggregateError([refused]),
-    "http://localhost:9",
-  ],
-  [
-    "the cause of another error",
-    { AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" },
-    new TypeError("fetch failed", { cause: refused }),
-    "http://127.0.0.1:9",
-  ],
+  ["one address of a name", { AWS_ENDPOINT_URL_SQS: AT_NAME }, new AggregateError([refused]), AT_NAME],
+  ["a cause", { AWS_ENDPOINT_URL_SQS: AT_ADDRESS }, new TypeError("fetch failed", { cause: refused }), AT_ADDRESS],
 ])("what could not be reached is named by its setting: %s", (_, env, error, url) => {
   const { code } = error === unknown ? unknown : refused;
   expect(unreachable(error, env)).toBe(

@@ -7,13 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
-import {
-  CreateQueueCommand,
-  ListQueuesCommand,
-  ReceiveMessageCommand,
-  SendMessageCommand,
-  SQSClient,
-} from "@aws-sdk/client-sqs";
+import { CreateQueueCommand, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { jest } from "@jest/globals";
 import type { FauxqsServer } from "fauxqs";
 import { StartError } from "../../../bin/command/start-error.ts";
@@ -123,31 +117,19 @@ describe("the SQS engine", () => {
   const origin = "https://page.example";
   const preflight = { Origin: origin, "Access-Control-Request-Method": "POST" };
 
-  test.each<[string, Record<string, string>, string, string]>([
-    [
-      "a form of a page, which could subscribe the queue to a topic",
-      { ...form, Origin: origin },
-      "Action=ListTopics",
-      "POST",
-    ],
-    ["a form of a page without an origin of its own", { ...form, Origin: "null" }, "Action=ListTopics", "POST"],
-    ["a call of a page", { ...listQueues, Origin: origin }, "{}", "POST"],
-    ["a call under a name that leads to this machine", { ...listQueues, Host: "page.example" }, "{}", "POST"],
-    [
-      "a call under a name that begins with that of this machine",
-      { ...listQueues, Host: "localhost.page.example" },
-      "{}",
-      "POST",
-    ],
-    [
-      "a call under a name that ends with that of this machine",
-      { ...listQueues, Host: "evil-localhost:3001" },
-      "{}",
-      "POST",
-    ],
+  const namedBy = (Host: string) => ({ ...listQueues, Host });
+  const forming = (Origin: string) => ({ ...form, Origin });
+
+  test.each<[string, Record<string, string>, body?: string, method?: string]>([
+    ["a form of a page, which could subscribe the queue to a topic", forming(origin), "Action=ListTopics"],
+    ["a form of a page without an origin of its own", forming("null"), "Action=ListTopics"],
+    ["a call of a page", { ...listQueues, Origin: origin }],
+    ["a call under a name that leads to this machine", namedBy("page.example")],
+    ["a call under a name that begins with that of this machine", namedBy("localhost.page.example")],
+    ["a call under a name that ends with that of this machine", namedBy("evil-localhost:3001")],
     ["an image of a page", { "Sec-Fetch-Site": "cross-site" }, "", "GET"],
     ["a preflight", preflight, "", "OPTIONS"],
-  ])("rejects %s", async (_title, headers, body, method) => {
+  ])("rejects %s", async (_title, headers, body = "{}", method = "POST") => {
     expect(await call(headers, body, method)).toEqual({ status: 403, readableBy: undefined });
   });
 
@@ -157,10 +139,6 @@ describe("the SQS engine", () => {
       expect(await call({ ...listQueues, Host: host }, "{}")).toMatchObject({ status: 200 });
     },
   );
-
-  test("accepts calls of the SDK", async () => {
-    expect((await sqs.send(new ListQueuesCommand({}))).QueueUrls).toHaveLength(1);
-  });
 
   test("is reported when it cannot use its folder", async () => {
     const starting = startSqs(0, "/dev/null", () => {});

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
-import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 import { createInvokeApi } from "../../../bin/emulator/invoke-api.ts";
 import { type LambdaHandler, LambdaTimeout } from "../../../bin/emulator/lambda.ts";
 import { listening } from "../../support/listening.ts";
@@ -34,23 +33,6 @@ test("invokes the functions that the platform invokes under IAM, on the address 
   const revoked = await invoke(service.baseUrl, "api-keys-revoke-all", { user_id: userId });
   expect(revoked).toMatchObject({ status: 200, body: { revoked: 1 } });
   expect(revoked.headers).not.toHaveProperty("x-amz-function-error");
-});
-
-test("serves an AWS SDK that has only the address of the API", async () => {
-  const lambda = new LambdaClient({ endpoint: service.baseUrl });
-  const call = async (FunctionName: string, payload: object) => {
-    const input = { FunctionName, Payload: JSON.stringify(payload) };
-    const { StatusCode, FunctionError, Payload } = await lambda.send(new InvokeCommand(input));
-    return { StatusCode, FunctionError, payload: JSON.parse(Payload?.transformToString() ?? "") };
-  };
-  const { userId } = service.user();
-  expect(await call("api-keys-provision", { user_id: userId, name: "partner" })).toEqual({
-    StatusCode: 200,
-    payload: expect.objectContaining({ name: "partner" }),
-  });
-  const failed = await call("api-keys-provision", { user_id: userId });
-  expect(failed).toMatchObject({ FunctionError: "Unhandled", payload: { errorType: "ApiError" } });
-  await expect(call("api-keys-provide", {})).rejects.toMatchObject({ name: "ResourceNotFoundException" });
 });
 
 test("returns an error of the function as Lambda does: 200, with X-Amz-Function-Error", async () => {

@@ -12,13 +12,15 @@ const ofSender = "{FunctionName=attempts-send, Resource=attempts-send:live}";
 const ofFanOut = "{FunctionName=deliveries-fan-out, Resource=deliveries-fan-out:live}";
 const ofSlowSender = "{FunctionName=attempts-send-slow, Resource=attempts-send-slow:live}";
 
+const failuresOf = (dimensions: string) => ({
+  expression: "IF(errors >= 3, 100 * errors / calls, 0)",
+  errors: `Sum of Errors ${dimensions}`,
+  calls: `Sum of Invocations ${dimensions}`,
+  threshold: ">= 1",
+});
+
 const expected = {
-  "auth-authorizer-errors": {
-    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
-    errors: `Sum of Errors ${ofAuthorizer}`,
-    calls: `Sum of Invocations ${ofAuthorizer}`,
-    threshold: ">= 1",
-  },
+  "auth-authorizer-errors": failuresOf(ofAuthorizer),
   "auth-authorizer-slow": {
     expression: "IF(calls >= 100, duration, 0)",
     calls: `Sum of Invocations ${ofAuthorizer}`,
@@ -34,27 +36,12 @@ const expected = {
     newCalls: `Sum of Invocations ${ofNewAuthorizer}`,
     threshold: ">= 75",
   },
-  "deliveries-fan-out-errors": {
-    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
-    errors: `Sum of Errors ${ofFanOut}`,
-    calls: `Sum of Invocations ${ofFanOut}`,
-    threshold: ">= 1",
-  },
+  "deliveries-fan-out-errors": failuresOf(ofFanOut),
   "deliveries-fan-out-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
-  "attempts-send-errors": {
-    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
-    errors: `Sum of Errors ${ofSender}`,
-    calls: `Sum of Invocations ${ofSender}`,
-    threshold: ">= 1",
-  },
+  "attempts-send-errors": failuresOf(ofSender),
   // Lambda does not count failed messages as Errors.
   "attempts-send-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
-  "attempts-send-slow-errors": {
-    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
-    errors: `Sum of Errors ${ofSlowSender}`,
-    calls: `Sum of Invocations ${ofSlowSender}`,
-    threshold: ">= 1",
-  },
+  "attempts-send-slow-errors": failuresOf(ofSlowSender),
   "attempts-send-slow-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
 };
 
