@@ -60,10 +60,7 @@ test("a case during which the machine was busy has a note", () => {
 test("calls at a rate do not wait for each other", async () => {
   let running = 0;
   let most = 0;
-  let release = () => {};
-  const all = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { promise: all, resolve: release } = Promise.withResolvers<void>();
   await atRate({ perSecond: 1_000, count: 5 }, async (number) => {
     running += 1;
     most = Math.max(most, running);

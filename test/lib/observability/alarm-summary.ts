@@ -48,7 +48,7 @@ export function metricsOf({ Properties }: Alarm): Json[] {
   );
 }
 
-export const expressionOf = ({ Properties }: Alarm): string =>
+const expressionOf = ({ Properties }: Alarm): string =>
   Properties.Metrics.find(({ Expression }: Json) => Expression !== undefined).Expression;
 
 /** Returns `{name=value, …}`, with names of queues and tables, and files of functions, instead of references. */
