@@ -16,6 +16,10 @@ export const sentData: Row<[data: string, becomes?: object]>[] = [
   ["a whole emoji as escapes", "octokit/webhooks.js#1155", '{"a":"\\ud83d\\ude80"}', { a: "🚀" }],
   ["an escaped backslash before ud83d", "kodustech/kodus-ai#1683", '{"a":"\\\\ud83d"}'],
   ["NUL and an escape sequence", "turbot/steampipe#292", '{"a":"\\u0000\\u001b[2J"}'],
+  ["NUL in a piece of code", "Kilo-Org/cloud#6245", '{"hunk":"@@ -1 +1 @@\\n-a\\u0000b"}'],
+  ["NUL in a name", "LuthienResearch/luthien-proxy#816", '{"\\u0000":{"a":"\\u0000"}}'],
+  ["NUL and half an emoji", "papercomputeco/tapes#251", '{"a":"\\u0000\\ud83d"}', { a: "\u0000\ufffd" }],
+  ["NUL after a backslash", "nyaruka/goflow#1027", '{"a":"\\\\u0000"}'],
   ["64 levels of a body", "pbi-tools/pbi-tools#284", `{"a":${nested(62)}}`],
   ["65 levels", "OneDrive/apidoctor#121", `{"a":1,"b":${nested(63)}}`, { a: 1, b: expect.anything() }],
   ["101 levels", "arangamani/jenkins_api_client#318", `{"a":1,"b":${nested(99)}}`, { a: 1, b: expect.anything() }],
@@ -41,6 +45,7 @@ export const messages: Row<[change: (message: string) => string, reason?: string
     (message) => message.replace("{}", '{"a":NaN}'),
     "is not JSON",
   ],
+  ["quotes of a word processor", "adnanh/webhook#536", (message) => message.replaceAll('"', "\u201c"), "is not JSON"],
   ["a message that ends early", "Liquid4All/ifstruct#3", (message) => message.slice(0, -9), "is not JSON"],
   ["a list of messages", "accensa/x402-facilitator-stellar#199", (message) => `[${message}]`, "must be a JSON object"],
 ];

@@ -81,6 +81,12 @@ export const names: NameRow[] = [
     hint: "does not resolve",
   },
   {
+    source: "Canonry/canonry#262",
+    name: "IPv4 alone",
+    answer: { A: [four] },
+    expected: [four],
+  },
+  {
     source: "outpost#314",
     name: "a broken zone",
     answer: { rcode: "SERVFAIL" },

@@ -63,6 +63,9 @@ const complete: Row[] = [
   [HTTP, "a chunk extension and a trailer", ok("Transfer-Encoding: chunked", "2;a=b\r\nOK\r\n0\r\nX: b\r\n\r\n"), "200"],
   [HTTP, "a reset after the complete body", resets(ok("Content-Length: 2")), "200"],
   ["Apache httpd", "an offer of another protocol", ok("Upgrade: h2,h2c\r\nConnection: Upgrade\r\nContent-Length: 2"), "200"],
+  ["haproxy/haproxy#1301", "a coding besides chunks", ok("Transfer-Encoding: gzip, chunked", "2\r\nOK\r\n0\r\n\r\n"), "200"],
+  ["bigcommerce/dev-docs#2114", "ten headers of 1 KB", ok(`${Array.from({ length: 10 }, (_, n) => `X-${n}: ${"a".repeat(1_000)}`).join("\r\n")}\r\nContent-Length: 2`), "200"],
+  ["screwdriver-cd/screwdriver#3225", "a 204 after an error of its own", "HTTP/1.1 204 N\r\nX-Error: parse\r\n\r\n", "204"],
   ["RFC 9110, section 15.3.6", "a 205 with a body", "HTTP/1.1 205 R\r\nContent-Length: 2\r\n\r\nOK", "205"],
 ];
 
@@ -79,6 +82,9 @@ const broken: Row[] = [
   [HTTP, "a space before the colon", closes(ok("X : b")), "- invalid_response", "(Invalid header token)"],
   [HTTP, "lines without CR", closes("HTTP/1.1 200 OK\nX: y\n\nOK"), "- invalid_response", "its status and headers"],
   [HTTP, "a length and chunks", closes(ok("Content-Length: 2\r\nTransfer-Encoding: chunked", "2\r\nOK\r\n0\r\n\r\n")), "- invalid_response", "(Transfer-Encoding can't be present with Content-Length)"],
+  ["lewisakura/webhook-proxy#2", "a 429 with chunks and a length", closes("HTTP/1.1 429 T\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nOK\r\n0\r\n\r\n"), "- invalid_response", "(Content-Length can't be present with Transfer-Encoding)"],
+  ["creationix/http-parser-js#73", "a page without status and headers", closes("<html>a</html>\r\n0\r\n\r\n3dd\r\n<a>"), "- invalid_response", "check that the port serves"],
+  ["haproxy/haproxy#1301", "an unknown coding", closes(ok("Transfer-Encoding: cow")), "200", undefined, "OK"],
   ["Node's limit", "17 KB of headers", closes(ok(`X: ${"a".repeat(17_000)}`)), "- invalid_response", "at most 16 KB"],
   [HTTP, "a chunk size that is none", ok("Transfer-Encoding: chunked", "zz\r\n"), "200 invalid_response", "began with 200"],
   ["RFC 9110, section 15.2.2", "a 101", "HTTP/1.1 101 S\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", "- invalid_response", "another protocol (101)"],
@@ -102,6 +108,8 @@ const reasons: Row[] = [
   ["isaacs/github#918", "a reason in Latin-1", reply(400, "Content-Type: text/plain; charset=iso-8859-1", Buffer.from("ungültig für é", "latin1")), "400 http_status", "see the response", "ungültig für é"],
   ["WHATWG Encoding", "a reason in UTF-16", reply(400, "Content-Type: text/plain; charset=utf-16le", Buffer.from("ungültig", "utf16le")), "400 http_status", "see the response", "ungültig"],
   ["WHATWG Encoding", "a charset that does not exist", reply(400, "Content-Type: text/plain; charset=none", "né"), "400 http_status", "see the response", "né"],
+  ["ericferon/glpi-webhook#11", "Mattermost, which wants another body", reply(400, "Content-Type: application/json", '{"id":"parse_data","message":"Unable to parse incoming data."}'), "400 http_status", "see the response", '{"id":"parse_data","message":"Unable to parse incoming data."}'],
+  ["orphans/git-deploy-laravel#5", "Laravel, which wants a form", reply(500, "", "Web hook data does not look valid"), "500 http_status", "check its log", "Web hook data does not look valid"],
   ["api.slack.com/messaging/webhooks", "Slack, which wants another body", page(400, "no_text"), "400 http_status", "see the response", "no_text"],
 ];
 
