@@ -2,9 +2,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import fc from "fast-check";
 import { mintToken } from "../../bin/command/mint-token.ts";
-import { eventNames } from "../../functions/foundation/events/deployment-event.ts";
 import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
-import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { eventNames, webhookEventNames } from "../../functions/foundation/manifest/events.ts";
 import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,

@@ -7,7 +7,7 @@ import { Webhook } from "standardwebhooks";
 import { generate } from "../../bin/commands/openapi.ts";
 import { exampleRequest, exampleSecret } from "../../contract/examples.ts";
 import { pascalCase } from "../../contract/schemas.ts";
-import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { webhookEventNames } from "../../functions/foundation/manifest/events.ts";
 import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { bodySignature } from "../../functions/webhooks/receiver/signature.ts";
 

@@ -4,11 +4,10 @@ import {
   payloadSchemas,
   webhookPayloadSchemas,
 } from "../../contract/responses/payload.ts";
-import { type EventName, eventNames } from "../../functions/foundation/events/deployment-event.ts";
+import type { EventName } from "../../functions/foundation/events/deployment-event.ts";
 import { parseDeploymentEvent } from "../../functions/foundation/events/parse-deployment-event.ts";
-import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
-import { sampleWebhookEvent } from "../../functions/foundation/events/sample-webhook-event.ts";
-import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { sampleEvent, sampleWebhookEvent } from "../../functions/foundation/events/sample-event.ts";
+import { eventNames, webhookEventNames } from "../../functions/foundation/manifest/events.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const projectId = "01930000-0000-7000-8000-00000000d301";

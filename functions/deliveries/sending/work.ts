@@ -15,6 +15,7 @@ import { readForRequest } from "../line/delivery-store.ts";
 import { cancelled, held, reopened } from "../line/delivery-transitions.ts";
 import { isHeldBy } from "../log/waiting.ts";
 import { makeAttempt } from "./attempt.ts";
+import { supersede } from "./newer-states.ts";
 import { type NextPlaces, readNext } from "./next-places.ts";
 import { turnOf } from "./turn.ts";
 import { Visit } from "./visit.ts";
@@ -191,6 +192,8 @@ async function serve(visit: Visit, place: Place): Promise<void> {
   }
   if (turn.kind === "carried") return visit.postpone(new Date(place.due));
   if (turn.kind === "between_probes") return visit.stop(turn.probeAt);
+  // A user who requests a redelivery wants this state. Before the probe is claimed: what is not sent is no probe.
+  if (turn.kind !== "asked" && (await supersede(row, webhook, visit.newerStates))) return;
   const isProbe = turn.kind === "probe";
   if (isProbe && !(await receiverState.claimProbe(webhook, turn.nextProbeAt, row.id))) return visit.stop(turn.probeAt);
   visit.done.add(row.id);

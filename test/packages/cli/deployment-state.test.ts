@@ -1,4 +1,4 @@
-import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
+import { eventNames } from "../../../functions/foundation/manifest/events.ts";
 import { exitCodeAfter } from "../../../packages/cli/src/commands/wait-for-deployment.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import type { Client, DeploymentEvent, EventName } from "../../../packages/client/src/client.ts";

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import type { Command } from "commander";
-import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
-import { webhookEventNames } from "../../../functions/foundation/events/webhook-event.ts";
+import { eventNames, webhookEventNames } from "../../../functions/foundation/manifest/events.ts";
 import { permissions } from "../../../functions/foundation/manifest/permissions.ts";
 import { readSince } from "../../../packages/cli/src/commands/deliveries.ts";
 import { readTimeout } from "../../../packages/cli/src/commands/deployments.ts";

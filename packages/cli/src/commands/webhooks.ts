@@ -184,7 +184,7 @@ export function addWebhooks(program: SvcCommand): void {
     .option("--no-wait", "do not wait for the outcome")
     .onWebhook(
       async ({ api, webhook, json, event, wait }: WebhookCall & { event?: WebhookEventName; wait: boolean }) => {
-        const delivery = await api.sendTestDelivery(webhook, event && { event });
+        const delivery = await api.sendTestDelivery(webhook, event === undefined ? undefined : { event });
         if (wait) return awaitOutcome(api, webhook, delivery, json);
         print(json ? jsonText(delivery) : delivery.id);
       },

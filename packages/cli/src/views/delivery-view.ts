@@ -11,6 +11,7 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
   held: "magenta",
   cancelled: "dim",
   shadowed: "magenta",
+  superseded: "dim",
 };
 
 /** A pending delivery whose last attempt failed, unlike one that was never tried. */

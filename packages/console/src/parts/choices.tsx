@@ -52,7 +52,7 @@ export const EventCheckboxes = (props: EventCheckboxesProps) => (
     legend="Events"
     values={webhookEventNames}
     labelOf={(name) => name}
-    meaningOf={(name) => webhookEventMeanings[name]}
+    meaningOf={(name) => webhookEventMeanings[name as keyof typeof webhookEventMeanings]}
     {...props}
   />
 );

@@ -4,7 +4,7 @@ import { toRecord } from "../../../../functions/deliveries/feed/event-presenter.
 import type { StoredEvent } from "../../../../functions/deliveries/feed/event-store.ts";
 import { handler } from "../../../../functions/deliveries/intake/fan-out.ts";
 import type { FirstAttempt } from "../../../../functions/deliveries/line/delivery-queue.ts";
-import { eventNames } from "../../../../functions/foundation/events/deployment-event.ts";
+import { eventNames } from "../../../../functions/foundation/manifest/events.ts";
 import type { EventFilter } from "../../../../functions/webhooks/webhook/event-filter.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import {

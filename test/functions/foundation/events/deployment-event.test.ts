@@ -1,10 +1,7 @@
 import fc from "fast-check";
-import {
-  type DeploymentEvent,
-  deliveryIdOf,
-  eventNames,
-} from "../../../../functions/foundation/events/deployment-event.ts";
+import { type DeploymentEvent, deliveryIdOf } from "../../../../functions/foundation/events/deployment-event.ts";
 import { parseDeploymentEvent, unchanged } from "../../../../functions/foundation/events/parse-deployment-event.ts";
+import { eventNames } from "../../../../functions/foundation/manifest/events.ts";
 
 const started = {
   event: "deploy.started",

@@ -1,4 +1,4 @@
-import { webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
+import { webhookEventNames } from "../../../../functions/foundation/manifest/events.ts";
 import { parse } from "../../../../functions/foundation/schema/input.ts";
 import type { Health } from "../../../../functions/webhooks/webhook/health.ts";
 import {

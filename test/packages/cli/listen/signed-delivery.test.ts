@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { webhookPayloadSchemas } from "../../../../contract/responses/payload.ts";
-import { webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
+import { webhookEventNames } from "../../../../functions/foundation/manifest/events.ts";
 import { signatureHeaders } from "../../../../functions/webhooks/receiver/signature.ts";
 import { generateSecret } from "../../../../packages/cli/src/listen/forward-secret.ts";
 import { sampleDelivery } from "../../../../packages/cli/src/listen/sample-delivery.ts";
