@@ -5,6 +5,7 @@ import {
   deploymentEvents,
   EVENT_NAME,
   type EventRow,
+  SUBSCRIPTION,
   webhookEvents,
 } from "../../functions/foundation/manifest/events.ts";
 import type { DisabledReason } from "../../functions/webhooks/webhook/webhook.ts";
@@ -31,7 +32,7 @@ export const webhookEventNameSchema = nameOf("Name of the event.", rows);
 /** An entry of a webhook's `events`. */
 export const subscriptionSchema = text(
   "Name of an event, or a pattern that also stands for events to come: `*`, or a beginning and `.*`, such as `deploy.*`.",
-  { pattern: `^\\*$|^[a-z]+(\\.[a-z_]+)*\\.\\*$|${EVENT_NAME.source}` },
+  { pattern: SUBSCRIPTION.source },
 );
 
 type Payload = Pick<WebhookEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };

@@ -202,7 +202,7 @@ async function createWebhooks(world: World, count: number): Promise<void> {
     const input = { url: "https://receiver.example/", events: ["deploy.started" as const] };
     const created = world.product.createWebhook(input, projectId, new Date(), randomBytes(48));
     const webhook = { ...created.webhook, id: world.uuid() };
-    await world.product.webhooks.insert(webhook, created.secret);
+    await world.product.webhooks.insert({ ...created, webhook });
   }
 }
 

@@ -32,22 +32,28 @@ const namedEvent = z.looseObject(
 const validators = new WeakMap<EventRow, Validator>();
 
 function validatorOf(row: EventRow): Validator {
-  const validator = validators.get(row) ?? new Validator(row.data as Schema, "2020-12");
+  const validator = validators.get(row) ?? new Validator(row.data as Schema, "2020-12", false);
   validators.set(row, validator);
   return validator;
 }
 
+/** Reported rules that `data` breaks: a hostile event may break thousands. */
+const MAX_REASONS = 5;
+
 /** Returns how `data` breaks the schema of its event; undefined = it does not. */
 function dataProblem(row: EventRow, data: unknown): string | undefined {
   if (!isJsonObject(data)) return "data must be a JSON object";
-  // The last is the rule, those before it are the schemas around it.
-  const broken = validatorOf(row).validate(data).errors.at(-1);
-  if (!broken) return undefined;
-  const path = broken.instanceLocation
-    .split("/")
-    .slice(1)
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
-  return `${["data", ...path].join(".")} does not fit its schema: ${broken.error}`;
+  // The validator fails on halves of surrogate pairs in names.
+  const { errors } = validatorOf(row).validate(portable(data, new Set()));
+  // Without those of the schemas around another one.
+  const rules = errors.filter(
+    ({ keywordLocation: at }) => !errors.some(({ keywordLocation: other }) => other.startsWith(`${at}/`)),
+  );
+  const reasons = rules.slice(0, MAX_REASONS).map(({ instanceLocation, error }) => {
+    const path = instanceLocation.split("/").slice(1).map(decodeURIComponent);
+    return `${["data", ...path].join(".")} does not fit its schema: ${error}`;
+  });
+  return reasons.length > 0 ? reasons.join(" ") : undefined;
 }
 
 /** `changed`: how `data` differs from the message; absent = it does not. */
@@ -145,15 +151,17 @@ function parseEvent(message: unknown, exact: unknown, receivedAt: Date | undefin
   const rows = deploymentEventRows();
   const row = rows.get(event);
   // A stored event was accepted. Its stage may have another catalogue since.
-  if (!row && receivedAt) return { ok: false, reason: unknownEvent(event, [...rows.keys()]) };
+  const isStored = change === unchanged;
+  if (!row && !isStored) return { ok: false, reason: unknownEvent(event, [...rows.keys()]) };
   const rest = z.safeParse(eventFields, message);
-  const problem = row && dataProblem(row, named.data.data ?? {});
+  const { data: sent = {} } = named.data;
+  const problem = row && !isStored ? dataProblem(row, sent) : undefined;
   const reasons = [...(rest.success ? [] : [reasonOf(rest.error)]), ...(problem === undefined ? [] : [problem])];
   if (!rest.success || problem !== undefined) return { ok: false, reason: reasons.join("; ") };
   const { project_id, deployment_id, timestamp } = rest.data;
   if (receivedAt && !isPlausible(new Date(timestamp), receivedAt)) return { ok: false, reason: PLAUSIBLE };
   const changes = new Set<string>();
-  const given = Object((exact as { data?: unknown }).data ?? {}) as Record<string, unknown>;
+  const given = Object((exact as { data?: unknown }).data) as Record<string, unknown>;
   const entries = Object.entries(change(given, changes) as EventContent["data"]);
   const unmarked = entries.filter((entry) => !isTestMark(entry));
   const isMarked = unmarked.length < entries.length;

@@ -178,6 +178,9 @@ export interface OwnEvent {
 /** Form of the names of events. */
 export const EVENT_NAME = /^[a-z]+(\.[a-z_]+)+$/;
 
+/** Form of the entries of a webhook's `events`: a name, `*`, or the beginning of names and `.*`. */
+export const SUBSCRIPTION = /^(\*|[a-z]+(\.[a-z_]+)*\.\*|[a-z]+(\.[a-z_]+)+)$/;
+
 const MAX_OWN_EVENTS = 50;
 const MAX_NAME_CHARACTERS = 100;
 const MAX_SCHEMA_BYTES = 4_096;

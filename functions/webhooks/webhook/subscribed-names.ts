@@ -1,4 +1,5 @@
 import { subscribableNames } from "../../foundation/events/catalogue.ts";
+import { SUBSCRIPTION } from "../../foundation/manifest/events.ts";
 import { listsEvent } from "./event-filter.ts";
 
 /** Returns the names of the catalogue that a list of names and patterns has, in the order of the list. */
@@ -7,7 +8,6 @@ export const subscribedNames = (events: readonly string[]): string[] =>
 
 /** Returns the rule that an entry of the `events` of a webhook breaks; undefined = none. */
 export const subscriptionProblem = (listed: string): string | undefined =>
-  // An inner `*` would be taken for a beginning of names by `listsEvent`, and `dep*` for a pattern.
-  /^(\*|[^*]*\.\*|[^*]+)$/.test(listed) && subscribedNames([listed]).length > 0
+  SUBSCRIPTION.test(listed) && subscribedNames([listed]).length > 0
     ? undefined
     : `must be one of ${subscribableNames().join(", ")}, or a pattern for some of them: * or deploy.*`;

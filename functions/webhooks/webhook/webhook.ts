@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import type { WebhookEventName } from "../../foundation/events/webhook-event.ts";
+import { SUBSCRIPTION } from "../../foundation/manifest/events.ts";
 import { present } from "../../foundation/platform/present.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { rowFields, rowList } from "../../foundation/schema/import-rows.ts";
@@ -90,6 +91,7 @@ const eventList = z.pipe(
           const message = subscriptionProblem(listed);
           if (message !== undefined) context.addIssue({ code: "custom", message });
         }),
+        z.meta({ pattern: SUBSCRIPTION.source }),
       ),
       orRequired("must be an array of event names"),
     )

@@ -8,16 +8,16 @@ export type DeploymentState = string;
 
 /** Returns the state of a deployment after an event. */
 export const stateAfterEvent = ({ event }: Pick<DeploymentEvent, "event">): DeploymentState =>
-  valueOf(deploymentStates, event) ?? event.slice(event.lastIndexOf(".") + 1).replaceAll("_", " ");
+  textOf(deploymentStates, event) ?? event.slice(event.lastIndexOf(".") + 1).replaceAll("_", " ");
 
-const valueOf = <Value>(values: Record<string, Value>, name: string): Value | undefined =>
+const textOf = <Value>(values: Record<string, Value>, name: string): Value | undefined =>
   Object.hasOwn(values, name) ? values[name] : undefined;
 
 /** Whether a deployment continues, has ended well, or has not. */
 export type Outcome = (typeof deploymentOutcomes)[keyof typeof deploymentOutcomes] | "unknown";
 
 /** Returns the outcome of a deployment in a state. */
-export const outcomeIn = (state: DeploymentState): Outcome => valueOf<Outcome>(deploymentOutcomes, state) ?? "unknown";
+export const outcomeIn = (state: DeploymentState): Outcome => textOf<Outcome>(deploymentOutcomes, state) ?? "unknown";
 
 /** One event of a deployment. */
 export interface DeploymentStep {

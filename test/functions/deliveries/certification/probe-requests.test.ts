@@ -117,7 +117,7 @@ test.each(webhookEventNames)(
     for (const { body, headers } of [valid, unusual_body]) {
       const payload: unknown = JSON.parse(body);
       expect(headers["X-Service-Event"]).toBe(event);
-      expect(webhookPayloadSchemas[event].parse(payload)).toEqual(payload);
+      expect(webhookPayloadSchemas[event]?.parse(payload)).toEqual(payload);
     }
   },
 );

@@ -369,7 +369,11 @@ describe("a batch", () => {
 describe("an invalid event", () => {
   test.each<[string, string, string]>([
     ["text", "deploy.started!", "the message is not JSON"],
-    ["an unknown event", '{"event":"deploy.paused"}', `event must be one of ${eventNames.join(", ")}`],
+    [
+      "an unknown event",
+      '{"event":"deploy.paused"}',
+      `event must be one of ${eventNames.join(", ")}; "deploy.paused" is most like deploy.failed`,
+    ],
     [
       "as large as a message may be",
       `{"event":"deploy.failed","x":"${"x".repeat(256 * 1024 - 32)}"}`,

@@ -61,5 +61,5 @@ test.each(webhookEventNames)("sampleDelivery of %s matches the payload schema of
   const { event, body } = sampleDelivery(name, randomUUID(), at);
   const payload: unknown = JSON.parse(body.toString());
   expect(event).toBe(name);
-  expect(webhookPayloadSchemas[name].parse(payload)).toEqual(payload);
+  expect(webhookPayloadSchemas[name]?.parse(payload)).toEqual(payload);
 });
