@@ -25,14 +25,16 @@ export async function sendCarried(delivery: Delivery, isRepeated: boolean, remai
   const isNow = !isRepeated && isHealthy(webhook, now) && hasTimeToAttempt(remainingMs);
   if (holdsDeliveries(webhook)) {
     if (!row) await holdNew(delivery);
-  } else if (isNow && (!row || isLeftToMessage(row, now))) {
+    return;
+  }
+  if (isNow && (!row || isLeftToMessage(row, now))) {
     const basis = row ?? delivery;
     if (await supersede(basis, webhook, new NewerStates(project_id))) return;
-    await makeAttempt(basis, webhook, secrets);
-  } else if (!row) {
-    // Due since its event, so that it keeps its place before later ones.
-    await enter(webhook, [{ delivery, due: new Date(delivery.created_at) }]);
+    // What is newer may have taken long to read.
+    if (hasTimeToAttempt(remainingMs)) return void (await makeAttempt(basis, webhook, secrets));
   }
+  // Due since its event, so that it keeps its place before later ones.
+  if (!row) await enter(webhook, [{ delivery, due: new Date(delivery.created_at) }]);
 }
 
 /**
