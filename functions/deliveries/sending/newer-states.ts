@@ -53,12 +53,19 @@ export class NewerStates {
     this.#projectId = projectId;
   }
 
-  /** Returns the id of the delivery to this webhook that has the newest state, if it is newer than that of this delivery. */
-  async newerThan({ id, event, deployment_id }: Delivery, webhook: Webhook): Promise<string | undefined> {
-    const from = firstIdAt(timeOfUuid(id).getTime());
+  /** Returns the id of a delivery to this webhook with a newer state than this one: the newest that is known. */
+  async newerThan(delivery: Delivery, webhook: Webhook): Promise<string | undefined> {
+    // What was found stays: a line of old states needs no read for each of them.
+    const known = await this.#newest(delivery, webhook);
+    if (known !== undefined) return known;
+    const from = firstIdAt(timeOfUuid(delivery.id).getTime());
     if (from < this.#wanted) this.#wanted = from;
     this.#next ??= this.#readNext();
     await this.#next;
+    return this.#newest(delivery, webhook);
+  }
+
+  async #newest({ id, event, deployment_id }: Delivery, webhook: Webhook): Promise<string | undefined> {
     const sequence = sequenceOf(id, isFinal(event));
     const newer = [...(this.#known.get(deployment_id ?? "")?.values() ?? [])]
       .map((head) => ({ head, sequence: sequenceOf(eventIdOfRow(head), isFinal(head.event)) }))

@@ -192,9 +192,10 @@ export function ownEventsProblem(value: unknown): string | undefined {
   if (value.length > MAX_OWN_EVENTS) return `It must have at most ${MAX_OWN_EVENTS} events.`;
   const names = new Set<unknown>();
   for (const [index, event] of value.entries()) {
-    const { name, description, final, tone, data } = Object(event) as Record<keyof OwnEvent, unknown>;
+    if (typeof event !== "object" || event === null) return `Event ${index}: it must be an object.`;
+    const { name, description, final, tone, data } = event as Record<keyof OwnEvent, unknown>;
     const at = typeof name === "string" ? `"${name.slice(0, MAX_NAME_CHARACTERS)}"` : `Event ${index}`;
-    const unknown = Object.keys(Object(event)).find((field) => !FIELDS.includes(field));
+    const unknown = Object.keys(event).find((field) => !FIELDS.includes(field));
     if (unknown !== undefined) return `${at}: ${unknown} is not a known field.`;
     if (typeof name !== "string" || name.length > MAX_NAME_CHARACTERS || !EVENT_NAME.test(name)) {
       return `${at}: the name must be words of a to z with dots between them, such as deploy.rolled_back, of at most ${MAX_NAME_CHARACTERS} characters.`;
