@@ -1,6 +1,7 @@
 import { eventRow } from "../../foundation/events/catalogue.ts";
 import { parseJsonExactly, sequenceOf } from "../../foundation/events/deployment-event.ts";
-import { type Formatted, type FormattedEvent, formatted } from "../../webhooks/formats/format.ts";
+import { type Formatted, formatted } from "../../webhooks/formats/format.ts";
+import type { FormattedEvent } from "../../webhooks/formats/message.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import type { Delivery } from "../line/delivery.ts";
 
@@ -18,12 +19,12 @@ export function contentOf(
   { id, event, body, test = false }: Pick<Delivery, "id" | "event" | "body" | "test">,
   { format }: Pick<Webhook, "format">,
 ): DeliveryContent {
-  const { description, final = false, tone = "neutral" } = eventRow(event) ?? {};
+  const { final = false, tone = "neutral" } = eventRow(event) ?? {};
   const sequence = String(sequenceOf(id, final));
   if (format === undefined) return { body, sequence };
   const fields = parseJsonExactly(body) as Pick<FormattedEvent, "project_id" | "deployment_id" | "timestamp" | "data">;
   return {
-    ...formatted(format, { ...fields, deliveryId: id, event, description, tone, sequence, isTest: test }),
+    ...formatted(format, { ...fields, deliveryId: id, event, tone, sequence, isTest: test }),
     sequence,
   };
 }

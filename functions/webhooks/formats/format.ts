@@ -1,3 +1,13 @@
+import { discordMessage, googleChatMessage, slackMessage, teamsCard } from "./chat-messages.ts";
+import { cloudEvent } from "./cloudevents.ts";
+import { repositoryDispatch } from "./github-dispatch.ts";
+import type { FormattedEvent } from "./message.ts";
+
+/*
+ * The forms in which a webhook can get its events. Each is a pure function: the same event gives the same bytes, which the signatures
+ * are over. The stored body of a delivery is always the standard one.
+ */
+
 export const webhookFormats = [
   "standard",
   "slack",
@@ -8,22 +18,23 @@ export const webhookFormats = [
   "cloudevents",
 ] as const;
 export type WebhookFormat = (typeof webhookFormats)[number];
-export interface FormattedEvent {
-  deliveryId: string;
-  event: string;
-  project_id: string;
-  deployment_id: string | null;
-  timestamp: string;
-  data: Record<string, unknown>;
-  description?: string | undefined;
-  tone: "neutral" | "good" | "bad";
-  sequence: string;
-  isTest: boolean;
-}
+
 export interface Formatted {
   body: string;
   contentType: string;
 }
-export function formatted(_format: Exclude<WebhookFormat, "standard">, event: FormattedEvent): Formatted {
-  return { body: JSON.stringify({ text: event.event }), contentType: "application/json" };
-}
+
+const formats: Record<Exclude<WebhookFormat, "standard">, (event: FormattedEvent) => object> = {
+  slack: slackMessage,
+  discord: discordMessage,
+  teams: teamsCard,
+  "google-chat": googleChatMessage,
+  "github-dispatch": repositoryDispatch,
+  cloudevents: cloudEvent,
+};
+
+/** Returns body and content type of a format other than standard. Never throws, whatever `data` has. */
+export const formatted = (format: Exclude<WebhookFormat, "standard">, event: FormattedEvent): Formatted => ({
+  body: JSON.stringify(formats[format](event)),
+  contentType: format === "cloudevents" ? "application/cloudevents+json" : "application/json",
+});
