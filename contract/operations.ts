@@ -92,7 +92,7 @@ const name = {
 const headers = {
   description:
     "Headers that requests have in addition, by name, such as `Authorization`: at most five. Their values are never returned. Names that a delivery or HTTP has itself are rejected.",
-  example: { Authorization: "Bearer abc" },
+  examples: [{ Authorization: "Bearer abc" }],
 };
 
 const receiver = {

@@ -143,6 +143,7 @@ export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string, 
     ["status", statusCell(delivery)],
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],
+    ["superseded by", delivery.superseded_by],
     ["waits", waitPage(delivery, projectId)],
   ]);
   const title = (text: string) => `\n${styled("bold", text)}`;
