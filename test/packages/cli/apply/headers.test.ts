@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { jest } from "@jest/globals";
 import { projectId, webhook } from "../../../support/api-samples.ts";
 import { svcHere } from "../../../support/svc-here.ts";
 
