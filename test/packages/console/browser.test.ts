@@ -316,7 +316,7 @@ inChromium.describe("the console in Chromium", () => {
 
       await page.getByRole("link", { name: "Deliveries" }).click();
       await page.getByText("No deliveries yet").waitFor();
-      await page.getByLabel("Simulate a deployment").selectOption("deploy.failed");
+      await page.getByLabel("Simulate a deployment").fill("deploy.failed");
       await page.getByRole("button", { name: "Send deployment event" }).click();
       const row = page.getByRole("row", { name: "succeeded" });
       await row.waitFor();
