@@ -94,7 +94,7 @@ test("the page has the limits of events, and of a stage's own", () => {
   const [bytes = ""] =
     /\d+(?= bytes)/.exec(ownEventsProblem([{ ...own[0], data: { x: "x".repeat(9_999) } }]) ?? "") ?? [];
   expect(text).toContain(`up to ${Number(bytes).toLocaleString("en-GB")} bytes`);
-  expect(text).toContain(`at most ${queues.events.maxMessageBytes / 1024} KB`);
+  expect(text).toContain(`more than ${queues.events.maxMessageBytes / 1024} KB`);
   expect(text).toContain(`kept for ${retentionSeconds / 86_400} days`);
 });
 
