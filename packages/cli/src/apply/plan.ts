@@ -82,6 +82,13 @@ function changesOf({ name, events, filter, enabled }: DeclaredWebhook, webhook: 
   };
 }
 
+/** Leaves the hosts of the URLs that the file does not have: the rest may be a token, and others may read the plan. */
+export const withMaskedUrls = (plan: Change[]): Change[] =>
+  plan.map((change) => {
+    if (change.action !== "keep" && change.action !== "delete") return change;
+    return { ...change, webhook: { ...change.webhook, url: `${new URL(change.webhook.url).origin}/***` } };
+  });
+
 export const isChange = ({ action }: Change): boolean => action !== "unchanged" && action !== "keep";
 
 /**

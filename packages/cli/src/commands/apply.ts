@@ -27,6 +27,8 @@ The plan goes to stderr, and with --dry-run to stdout. stdout has one line for e
 secret and its URL. The secret is shown only once: redirect stdout where a log would keep it. If the response to a
 creation is lost, a repetition finds the webhook, and svc webhooks rotate gets a secret. --json prints one record per line.
 
+In CI: docs/github-actions/apply-webhooks.yml of the service's repository has the plan as a comment on a pull request.
+
 Examples:
   $ svc apply -f webhooks.yml --dry-run --exit-code   # a check in CI: does the project differ from the file?
   $ svc apply -f webhooks.yml > secrets.txt
@@ -36,6 +38,7 @@ interface Options extends InProject {
   file: string;
   dryRun?: boolean;
   exitCode?: boolean;
+  maskUrls?: boolean;
   prune?: boolean;
   requireCertified?: boolean;
   yes?: boolean;
@@ -51,6 +54,7 @@ export function addApply(program: Command): void {
     .requiredOption("-f, --file <path>", "the file with the webhooks; -: stdin")
     .option("--dry-run", "show what would change, and change nothing")
     .option("--exit-code", "with --dry-run: exit code 2 if something would change")
+    .option("--mask-urls", "show only the hosts of URLs that the file does not have, for a log that others read")
     .option("--prune", "delete the webhooks that the file does not have")
     .option(
       "--require-certified",
@@ -65,7 +69,7 @@ export function addApply(program: Command): void {
 async function apply(options: Options): Promise<void> {
   if (options.exitCode && !options.dryRun) throw usageError("--exit-code needs --dry-run.");
   // Imported here because the YAML parser and zod would slow down the other commands.
-  const [{ parseWebhooksFile }, { isChange, planChanges, requireCertified }, { applyPlan, showPlan }] =
+  const [{ parseWebhooksFile }, { isChange, planChanges, requireCertified, withMaskedUrls }, { applyPlan, showPlan }] =
     await Promise.all([
       import("../apply/webhooks-file.ts"),
       import("../apply/plan.ts"),
@@ -74,7 +78,8 @@ async function apply(options: Options): Promise<void> {
   const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
   const { project, webhooks } = parseWebhooksFile(text);
   const { api, projectId } = await openProject(options, {}, project);
-  const plan = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
+  const changes = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
+  const plan = options.maskUrls ? withMaskedUrls(changes) : changes;
   if (options.dryRun) {
     showPlan(plan, options);
     if (options.requireCertified) requireCertified(plan, projectId);
