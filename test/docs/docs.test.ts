@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { settingHelp } from "../../bin/command/settings.ts";
-import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { webhookEventNames } from "../../functions/foundation/manifest/events.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
 import { settings } from "../../functions/foundation/platform/env.ts";
 import { everyOption } from "../lib/every-option.ts";

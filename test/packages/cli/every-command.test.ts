@@ -88,6 +88,13 @@ const responses: Record<string, unknown> = {
 };
 
 const refused = { ...attempt, error_code: "http_status", status_code: 500, response_excerpt: "\u001b[2J out of disk" };
+const superseded = {
+  status: "superseded",
+  superseded_by: newest.id,
+  attempt_count: 0,
+  attempts: [],
+  last_attempt: null,
+};
 const failure = {
   status: "failed",
   attempt_count: 3,
@@ -175,6 +182,25 @@ const rows: Record<string, Row> = {
     ],
     showsSecret: true,
   },
+  "a new webhook of Slack": {
+    args: ["webhooks", "create", "https://hooks.slack.com/services/T0/B0/x", ...inProject],
+    showsSecret: true,
+  },
+  "a new webhook with headers, for the latest state, with another format than its URL gives away": {
+    args: [
+      ...["webhooks", "create", "https://discord.com/api/webhooks/1/x", "--events", "*", "--format", "cloudevents"],
+      ...["--header", "Authorization: Bearer abc:d", "--header", "X-Team:shop", "--delivery", "latest"],
+      ...["--settle", "10s", ...inProject],
+    ],
+    showsSecret: true,
+  },
+  "a new webhook without events": { args: ["webhooks", "create", webhook.url, ...inProject] },
+  "a new webhook with a password in its URL": {
+    args: ["webhooks", "create", "https://ann:pass-word@example.com/hook", "--events", "*", ...inProject],
+  },
+  "a new webhook with a header without a value": {
+    args: ["webhooks", "create", webhook.url, "--events", "*", "--header", "Bearer abc", ...inProject],
+  },
   webhooks: { args: ["webhooks", "list", ...inProject] },
   "webhooks without names": { args: ["webhooks", "list", ...inProject], responses: { "GET webhooks": [webhook] } },
   "no webhooks": { args: ["webhooks", "list", ...inProject], responses: without("GET webhooks") },
@@ -237,6 +263,22 @@ const rows: Record<string, Row> = {
       ...["webhooks", "update", "--url", "https://example.com/2", "--name", "", "--events", "deploy.started"],
       ...["--filter", "", "--enable", "--mode", "live", ...onWebhook],
     ],
+  },
+  "a webhook gets other headers and a format": {
+    args: ["webhooks", "update", "--format", "standard", "--header", "A: 1", "--delivery", "every", ...onWebhook],
+  },
+  "a webhook loses its headers": { args: ["webhooks", "update", "--remove-headers", ...onWebhook] },
+  "a webhook gets headers and loses them": {
+    args: ["webhooks", "update", "--remove-headers", "--header", "A: 1", ...onWebhook],
+  },
+  "a webhook with all options": {
+    args: ["webhooks", "show", ...onWebhook],
+    responses: {
+      [`GET ${webhookId}`]: {
+        ...{ ...webhook, events: ["deploy.*", "build.queued"], format: "teams", header_names: ["A", "B"] },
+        ...{ delivery: "latest", settle_seconds: 10 },
+      },
+    },
   },
   "a webhook is disabled": { args: ["webhooks", "update", "--disable", ...onWebhook] },
   "a webhook is not changed": { args: ["webhooks", "update", ...onWebhook] },
@@ -318,6 +360,10 @@ const rows: Record<string, Row> = {
         shadow: { at: ago(60), headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } },
       },
     },
+  },
+  "a delivery that is superseded": {
+    args: ["deliveries", "show", newest.id, ...ofWebhook],
+    responses: { [`GET ${newest.id}`]: { ...delivered, ...superseded } },
   },
   "a delivery is sent again": { args: ["deliveries", "redeliver", newest.id, ...ofWebhook] },
   "a delivery is sent again and fails": {

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import type { Command } from "commander";
-import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
-import { webhookEventNames } from "../../../functions/foundation/events/webhook-event.ts";
+import { eventNames, webhookEventNames } from "../../../functions/foundation/manifest/events.ts";
 import { permissions } from "../../../functions/foundation/manifest/permissions.ts";
 import { readSince } from "../../../packages/cli/src/commands/deliveries.ts";
 import { readTimeout } from "../../../packages/cli/src/commands/deployments.ts";
@@ -18,6 +17,7 @@ const allCommands = (command: Command, path = ""): [string, Command][] => [
 
 test("options have these defaults and choices", () => {
   const events = [...webhookEventNames];
+  const formats = ["standard", "slack", "discord", "teams", "google-chat", "github-dispatch", "cloudevents"];
   const rows = allCommands(createProgram()).flatMap(([path, { options }]) =>
     options.flatMap(({ long, defaultValue, argChoices }) =>
       defaultValue === undefined && argChoices === undefined ? [] : [[`${path} ${long}`, defaultValue, argChoices]],
@@ -31,12 +31,20 @@ test("options have these defaults and choices", () => {
     ["service-accounts roll-key --overlap", "1d", undefined],
     ["webhooks create --events", undefined, events],
     ["webhooks create --mode", undefined, ["live", "shadow"]],
+    ["webhooks create --format", undefined, formats],
+    ["webhooks create --delivery", undefined, ["every", "latest"]],
     ["webhooks stats --window", "24h", ["24h", "7d"]],
     ["webhooks update --events", undefined, events],
     ["webhooks update --mode", undefined, ["live", "shadow"]],
+    ["webhooks update --format", undefined, formats],
+    ["webhooks update --delivery", undefined, ["every", "latest"]],
     ["webhooks rotate --overlap", "1d", undefined],
     ["webhooks test --event", undefined, events],
-    ["deliveries list --status", undefined, ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"]],
+    [
+      "deliveries list --status",
+      undefined,
+      ["pending", "succeeded", "failed", "held", "cancelled", "shadowed", "superseded"],
+    ],
     ["deliveries list --event", undefined, events],
     [
       "deliveries list --error",
@@ -46,7 +54,7 @@ test("options have these defaults and choices", () => {
       ]),
     ],
     ["deliveries list --limit", 20, undefined],
-    ["deliveries recover --status", undefined, ["failed", "held", "pending", "shadowed"]],
+    ["deliveries recover --status", undefined, ["failed", "held", "pending", "shadowed", "superseded"]],
     ["deliveries tail --last", 5, undefined],
     ["deployments list --limit", 20, undefined],
     ["deployments wait --timeout", "20m", undefined],
@@ -209,7 +217,6 @@ test("the help marks exactly the required options", () => {
   );
   expect(marked).toEqual([
     "service-accounts create --role",
-    "webhooks create --events",
     "apply --file",
     "deliveries recover --since",
     "workflows trust --permission",

@@ -17,6 +17,8 @@ export interface ChangeRecord {
   events?: string[];
   /** Only for `create` with a filter. */
   filter?: EventFilter;
+  /** Only for `create` with headers. */
+  header_names?: string[];
   enabled?: boolean;
   /** Only for `update`: each field that changes. */
   changes?: object;
@@ -27,16 +29,18 @@ export interface ChangeRecord {
 export function toChangeRecord(change: Change): ChangeRecord {
   const { action } = change;
   if (action === "create") {
-    const { enabled = true } = change.declared;
-    return { action, id: null, ...newWebhookOf(change.declared), enabled };
+    const { enabled = true, headers } = change.declared;
+    const names = headers && { header_names: Object.keys(headers) };
+    return { action, id: null, ...newWebhookOf(change.declared), ...names, enabled };
   }
   const { id, url } = change.webhook;
   return { action, id, url, ...(action === "update" && { changes: change.changes }) };
 }
 
-/** Returns the body of the request that creates a declared webhook. */
-export const newWebhookOf = ({ url, name, events, filter }: DeclaredWebhook) => ({
-  ...{ url, ...(name && { name }), ...(filter && { filter }) },
+/** Returns the body of the request that creates a declared webhook, without its headers. */
+export const newWebhookOf = ({ url, name, events, filter, format, delivery, settle_seconds }: DeclaredWebhook) => ({
+  ...{ url, ...(name && { name }), ...(filter && { filter }), ...(format && { format }) },
+  ...{ ...(delivery && { delivery }), ...(settle_seconds && { settle_seconds }) },
   events: [...new Set(events)],
 });
 
@@ -50,8 +54,10 @@ function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
   const added = (text: string) => styled("green", `+ ${text}`, stream);
   const removed = (text: string) => styled("red", `- ${text}`, stream);
   if (change.action === "create") {
-    const { url, name, events, filter, enabled } = change.declared;
-    const fields = { ...(name && { name }), events, ...(filter && { filter }), ...(enabled === false && { enabled }) };
+    const { url, headers, enabled } = change.declared;
+    const { url: _, ...declared } = newWebhookOf(change.declared);
+    const names = headers && { headers: Object.keys(headers) };
+    const fields = { ...declared, ...names, ...(enabled === false && { enabled }) };
     return [added(printable(url)), ...Object.entries(fields).map(([field, value]) => added(fieldText(field, value)))];
   }
   const name = `${printable(change.webhook.url)}  ${change.webhook.id}`;
@@ -66,7 +72,7 @@ function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
 }
 
 /** `  events: deploy.failed deploy.succeeded`. */
-function fieldText(field: string, value: string | boolean | string[] | EventFilter | null): string {
+function fieldText(field: string, value: string | number | boolean | string[] | EventFilter | null): string {
   if (value === null) return `  ${field}: none`;
   if (Array.isArray(value)) return `  ${field}: ${value.join(" ")}`;
   return `  ${field}: ${printable(typeof value === "object" ? filterLines(value).join(", ") : String(value))}`;

@@ -18,10 +18,17 @@ The file is YAML or JSON:
     - url: https://example.com/paused
       events: [deploy.failed]
       enabled: false                   # optional; without it, the state is left as it is
+    - url: https://api.github.com/repos/acme/shop/dispatches
+      events: [deploy.*]
+      format: github-dispatch          # optional, as are delivery (every, latest) and settle_seconds
+      headers:                         # optional; null removes all; a value is in a variable or a file, never here
+        Authorization: {env: GITHUB_DISPATCH_AUTHORIZATION}
+      delivery: latest
 
 A webhook of the file is the webhook of the project that has its URL. So a changed URL is another webhook, with another
 secret; to keep the secret, use svc webhooks update --url first. A webhook that the file does not have is kept, and deleted
-with its delivery log only with --prune. A repetition changes nothing. --prune asks for confirmation on a terminal.
+with its delivery log only with --prune. A repetition changes nothing. The values of headers cannot be read
+back: they are sent when their names change, and with --headers. --prune asks for confirmation on a terminal.
 
 The plan goes to stderr, and with --dry-run to stdout. stdout has one line for each created webhook: its id, its signing
 secret and its URL. The secret is shown only once: redirect stdout where a log would keep it. If the response to a
@@ -40,6 +47,7 @@ interface Options extends InProject {
   exitCode?: boolean;
   maskUrls?: boolean;
   prune?: boolean;
+  headers?: boolean;
   requireCertified?: boolean;
   yes?: boolean;
 }
@@ -56,6 +64,7 @@ export function addApply(program: Command): void {
     .option("--exit-code", "with --dry-run: exit code 2 if something would change")
     .option("--mask-urls", "show only the hosts of URLs that the file does not have, for a log that others read")
     .option("--prune", "delete the webhooks that the file does not have")
+    .option("--headers", "send the values of all headers again, after one was rotated")
     .option(
       "--require-certified",
       "change nothing unless all receivers of enabled webhooks have passed svc webhooks certify",
@@ -78,7 +87,10 @@ async function apply(options: Options): Promise<void> {
   const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
   const { project, webhooks } = parseWebhooksFile(text);
   const { api, projectId } = await openProject(options, {}, project);
-  const changes = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
+  const changes = planChanges(webhooks, await api.listWebhooks(projectId), {
+    prune: options.prune === true,
+    headers: options.headers === true,
+  });
   const plan = options.maskUrls ? withMaskedUrls(changes) : changes;
   if (options.dryRun) {
     showPlan(plan, options);

@@ -11,6 +11,7 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
   held: "magenta",
   cancelled: "dim",
   shadowed: "magenta",
+  superseded: "dim",
 };
 
 /** A pending delivery whose last attempt failed, unlike one that was never tried. */
@@ -142,6 +143,7 @@ export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string, 
     ["status", statusCell(delivery)],
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],
+    ["superseded by", delivery.superseded_by],
     ["waits", waitPage(delivery, projectId)],
   ]);
   const title = (text: string) => `\n${styled("bold", text)}`;
