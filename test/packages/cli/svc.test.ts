@@ -289,6 +289,18 @@ describe("on a terminal", () => {
     expect((await api.get(path(id))).status).toBe(404);
   });
 
+  onTerminal("the password of a URL is sent in a header after a yes, and nothing is changed otherwise", async () => {
+    const { id } = await newWebhook();
+    const update = ["webhooks", "update", id, "--url", receiver.url.replace("//", "//ann:p%40ss@")];
+    const declined = await svcOnTerminal(update, [["[y/N] ", "\r"]], env);
+    expect(declined).toMatchObject({ code: 2, stdout: expect.stringContaining("which are never sent") });
+    expect((await api.get(path(id))).body.data).not.toHaveProperty("header_names");
+    const { code, stdout } = await svcOnTerminal(update, [["[y/N] ", "y\r"]], env);
+    expect({ code, hasPassword: /p(%40|@)ss/.test(stdout) }).toEqual({ code: 0, hasPassword: false });
+    await svcHere(["webhooks", "test"], { env });
+    expect(receiver.received.at(-1)?.headers.authorization).toBe(`Basic ${btoa("ann:p@ss")}`);
+  });
+
   onTerminal("output has colors on a terminal without NO_COLOR, and none in a pipe", async () => {
     await newWebhook();
     const dim = "\u001b[2mnew";

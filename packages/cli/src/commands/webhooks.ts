@@ -29,6 +29,7 @@ import {
   eventOption,
   eventsOption,
   fitToUrl,
+  formatRemark,
 } from "./delivery-options.ts";
 import { creation, requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
@@ -91,12 +92,13 @@ export function addWebhooks(program: SvcCommand): void {
     )
     .hook("preAction", requireStdout)
     .inProject(async ({ api, projectId, json, ...options }: Creation, url: string) => {
-      const { fields, remark } = await fitToUrl(url, await deliveryFieldsOf(options));
+      const fields = await fitToUrl(url, await deliveryFieldsOf(options));
       const events = options.events ?? (isChat(fields) ? ["deploy.*"] : undefined);
       if (!events) throw usageError("No events given.", "Pass --events deploy.succeeded deploy.failed");
       const webhook = { ...fields, ...fieldsOf(options), events };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
+      const remark = formatRemark(url, options.format);
       if (remark !== undefined) note(remark);
       const replacement = `${rotationOf({ projectId, webhookId: created.id })} --overlap 0 --yes`;
       await printChecked(json ? jsonText(created) : created.secret, `Replace the secret with: ${replacement}`);
@@ -149,8 +151,10 @@ export function addWebhooks(program: SvcCommand): void {
     // Rejects options that contradict each other before a request looks for the webhook.
     .hook("preAction", (command) => requireChange(command.opts()))
     .onWebhook(async ({ api, webhook, json, ...options }: WebhookCall & UpdateOptions) => {
-      const { changes, remark } = await changesOf(options);
-      printWebhook(await api.updateWebhook(webhook, changes), json);
+      const updated = await api.updateWebhook(webhook, await changesOf(options));
+      printWebhook(updated, json);
+      const { url, format } = options;
+      const remark = url || format ? formatRemark(url ?? updated.url, format) : undefined;
       if (remark !== undefined) note(remark);
     });
   for (const option of deliveryOptions()) update.addOption(option);
@@ -276,17 +280,15 @@ const changing = [
   "settle",
 ] as const;
 
-async function changesOf(options: UpdateOptions) {
+async function changesOf(options: UpdateOptions): Promise<Parameters<Client["updateWebhook"]>[1]> {
   const delivery = await deliveryFieldsOf(options);
-  const fitted = options.url === undefined ? undefined : await fitToUrl(options.url, delivery);
-  const changes: Parameters<Client["updateWebhook"]>[1] = {
-    ...(fitted?.fields ?? delivery),
+  return {
+    ...(options.url === undefined ? delivery : await fitToUrl(options.url, delivery)),
     ...fieldsOf(options),
     ...(options.removeHeaders && { headers: null }),
     ...(options.name === "" && { name: null }),
     ...((options.enable || options.disable) && { enabled: options.enable === true }),
   };
-  return { changes, remark: fitted?.remark };
 }
 
 const webhookTable = (list: WebhookInList[]): string =>
@@ -296,7 +298,10 @@ const webhookTable = (list: WebhookInList[]): string =>
     ["webhook", ({ name, url }) => name ?? withoutScheme(url), list.some(({ name }) => name !== undefined)],
     ["url", ({ url }) => url],
     ["certified", (webhook) => certificationCell(webhook), list.some((webhook) => webhook.last_certification)],
+    ["format", ({ format = "standard" }) => format, list.some(({ format }) => format !== undefined)],
     ["events", ({ events }) => events.join(" ")],
+    ["delivery", ({ delivery = "every" }) => delivery, list.some(({ delivery }) => delivery !== undefined)],
+    ["headers", ({ header_names = [] }) => header_names.join(" "), list.some(({ header_names }) => header_names)],
     ["created", ({ created_at }) => relativeTime(created_at)],
   ]);
 

@@ -145,6 +145,18 @@ test("the record of a webhook to create has its events once, and its state", () 
   });
 });
 
+test.each<[string, Partial<DeclaredWebhook>, string[]]>([
+  ["https://hooks.slack.com/services/T0/B0/x", {}, ["slack"]],
+  ["https://hooks.slack.com/services/T0/B0/x", { format: "standard" }, ["standard"]],
+  [a, {}, []],
+])("a new webhook with the URL %s and %j has the format %j, and an existing one is unchanged", (url, own, formats) => {
+  const created = planChanges([declared(url, own)], [], { prune: false });
+  expect(created.flatMap((change) => (change.action === "create" ? (change.declared.format ?? []) : []))).toEqual(
+    formats,
+  );
+  expect(actions([declared(url, own)], [webhook("w-1", url)])).toEqual([`unchanged ${url}`]);
+});
+
 test("the text of a plan reads like a diff, and ends with the counts", () => {
   const file = [
     declared("https://new.example.com/", { enabled: false }),
