@@ -667,6 +667,19 @@ needs("bash", "curl", "jq").describe("apply-webhooks.yml, run", () => {
     expect(Object.keys(workflowIn("apply-webhooks.yml").on)).toEqual(["workflow_call"]);
   });
 
+  test("the calling job of the comment grants what the jobs need, and the trusted workflows are those of this test", () => {
+    const { text = "" } = workflows.find((each) => each.file === "apply-webhooks.yml") ?? {};
+    const caller = /^# {3}name: Webhooks\n(?:# {3}.*\n)+/m.exec(text)?.[0].replaceAll(/^# {3}/gm, "") ?? "";
+    const { on, jobs: calling } = parse(caller) as Workflow & { jobs: Record<string, Job & { uses: string }> };
+    expect(Object.keys(on)).toEqual(["pull_request", "push"]);
+    expect(calling.webhooks?.uses).toBe(`${file}@main`);
+    expect(calling.webhooks?.permissions).toEqual({ ...jobs.plan?.permissions, ...jobs.apply?.permissions });
+    const rights = "--permission webhooks:read webhooks:write";
+    for (const event of ["pull_request", "push --ref refs/heads/main"]) {
+      expect(text).toContain(`\n#   svc workflows trust "$id" --file "$file" --event ${event} ${rights}\n`);
+    }
+  });
+
   test("both jobs have the same settings, and install svc like wait-for-a-deployment.yml, before the checkout", () => {
     expect(jobs.apply?.env).toEqual(jobs.plan?.env);
     const installed = jobIn("wait-for-a-deployment.yml", "wait").steps.slice(0, 2);

@@ -210,6 +210,9 @@ const rows: Record<string, Row> = {
   "a new webhook with a header without a value": {
     args: ["webhooks", "create", webhook.url, "--events", "*", "--header", "Bearer abc", ...inProject],
   },
+  "a new webhook with a file of headers that has none": {
+    args: ["webhooks", "create", webhook.url, "--events", "*", "--header-file", "/dev/null", ...inProject],
+  },
   webhooks: { args: ["webhooks", "list", ...inProject] },
   "webhooks with formats, headers and the latest state only": {
     args: ["webhooks", "list", ...inProject],

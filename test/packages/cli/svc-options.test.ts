@@ -178,7 +178,7 @@ test.each<[string[], string]>([
   [["keys", "delete", id.slice(0, 20), "--yes"], "is not a full id."],
   [["webhooks", "update", "--filter", "production"], "production is not a field and a value."],
   [["webhooks", "update"], "Nothing to change."],
-  [["webhooks", "update", "--header", "A: 1", "--remove-headers"], "Pass --header or --remove-headers."],
+  [["webhooks", "update", "--header", "A: 1", "--remove-headers"], "Pass --header or --remove-headers, not both."],
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
   [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],

@@ -22,7 +22,7 @@ The file is YAML or JSON:
       events: [deploy.*]
       format: github-dispatch          # optional, as are delivery (every, latest) and settle_seconds
       headers:                         # optional; null removes all; a value is in a variable or a file, never here
-        Authorization: {env: GITHUB_DISPATCH_AUTHORIZATION}
+        Authorization: {env: GITHUB_DISPATCH_AUTHORIZATION}   # or {file: path}
       delivery: latest
 
 A webhook of the file is the webhook of the project that has its URL. So a changed URL is another webhook, with another

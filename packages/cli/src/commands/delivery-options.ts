@@ -74,6 +74,7 @@ function seconds(text: string): number {
 /** Returns the fields of a webhook that these options set. @throws CommandError for a header that is none */
 export async function deliveryFieldsOf({ format, header = [], headerFile, delivery, settle }: DeliveryOptions) {
   const text = headerFile === undefined ? "" : headerFile === "-" ? String(await readStdin()) : readText(headerFile);
+  if (headerFile !== undefined && text.trim() === "") throw usageError("The file of --header-file has no header.");
   const lines = [...header, ...text.split(/\r?\n/)].filter((line) => line.trim() !== "");
   return {
     ...(format && { format }),

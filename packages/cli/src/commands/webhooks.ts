@@ -256,29 +256,14 @@ const isChat = ({ format }: DeliveryOptions): boolean =>
   format !== undefined && ["slack", "discord", "teams", "google-chat"].includes(format);
 
 /** @throws CommandError when the options change nothing, or contradict each other */
-function requireChange({ enable, disable, removeHeaders, ...options }: UpdateOptions): void {
+function requireChange({ project, ...options }: UpdateOptions & { project?: string }): void {
+  const { enable, disable, removeHeaders, header, headerFile } = options;
   if (enable && disable) throw usageError("Pass --enable or --disable, not both.");
-  if (removeHeaders && (options.header || options.headerFile)) throw usageError("Pass --header or --remove-headers.");
-  const isNone = [enable, disable, removeHeaders, ...changing.map((name) => options[name])].every(
-    (each) => !each && each !== "" && each !== 0,
-  );
-  if (!isNone) return;
+  if (removeHeaders && (header || headerFile)) throw usageError("Pass --header or --remove-headers, not both.");
+  if (Object.keys(options).length > 0) return;
   const names = "--url, --name, --events, --filter, --format, --header, --delivery, --enable, --disable or --mode";
   throw usageError("Nothing to change.", `Pass ${names}.`);
 }
-
-const changing = [
-  "url",
-  "name",
-  "events",
-  "filter",
-  "mode",
-  "format",
-  "header",
-  "headerFile",
-  "delivery",
-  "settle",
-] as const;
 
 async function changesOf(options: UpdateOptions): Promise<Parameters<Client["updateWebhook"]>[1]> {
   const delivery = await deliveryFieldsOf(options);
