@@ -559,6 +559,35 @@ describe("apply", () => {
     });
   });
 
+  test("what a webhook gets, and how, is set and changed, and a repetition changes nothing", async () => {
+    const url = `${receiver.url}/formed`;
+    const headers = { Authorization: { env: "HOOK_AUTHORIZATION" }, "x-team": { env: "HOOK_AUTHORIZATION" } };
+    const latest = { events: ["deploy.*"], delivery: "latest", settle_seconds: 5 };
+    const states = [
+      [
+        { url, ...latest, format: "cloudevents", headers },
+        { ...latest, format: "cloudevents", header_names: Object.keys(headers) },
+      ],
+      [{ url, events: ["*"], format: "standard", headers: null, delivery: "every" }, { events: ["*"] }],
+      [
+        { url, ...latest, settle_seconds: 0 },
+        { events: ["deploy.*"], delivery: "latest" },
+      ],
+      [
+        { url, events: ["deploy.*"], delivery: "latest", settle_seconds: 7 },
+        { ...latest, settle_seconds: 7 },
+      ],
+    ] as const;
+    for (const [declared, expected] of states) {
+      const options = { ...file(declared), env: { ...env, HOOK_AUTHORIZATION: "Bearer value" } };
+      expect((await apply(options)).code).toBe(0);
+      const [webhook] = (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data;
+      const { events, format, header_names, delivery, settle_seconds } = webhook;
+      expect({ events, format, header_names, delivery, settle_seconds }).toEqual({ ...expected });
+      expect((await apply(file(declared), "--dry-run", "--exit-code")).code).toBe(0);
+    }
+  });
+
   test("prints the secret of a created webhook although a later change fails, and reports which", async () => {
     const { code, stdout, stderr } = await apply(
       file(
