@@ -88,12 +88,18 @@ const responses: Record<string, unknown> = {
 };
 
 const refused = { ...attempt, error_code: "http_status", status_code: 500, response_excerpt: "\u001b[2J out of disk" };
+const withAll = {
+  ...{ ...webhook, events: ["deploy.*", "build.queued"], format: "teams", header_names: ["A", "B"] },
+  ...{ delivery: "latest", settle_seconds: 10 },
+};
 const superseded = {
   status: "superseded",
   superseded_by: newest.id,
   attempt_count: 0,
   attempts: [],
   last_attempt: null,
+  waiting_for: null,
+  next_attempt_at: null,
 };
 const failure = {
   status: "failed",
@@ -198,10 +204,20 @@ const rows: Record<string, Row> = {
   "a new webhook with a password in its URL": {
     args: ["webhooks", "create", "https://ann:pass-word@example.com/hook", "--events", "*", ...inProject],
   },
+  "a new webhook with a password in its URL that is not percent-encoded": {
+    args: ["webhooks", "create", "https://ann:100%@example.com/hook", "--events", "*", ...inProject],
+  },
   "a new webhook with a header without a value": {
     args: ["webhooks", "create", webhook.url, "--events", "*", "--header", "Bearer abc", ...inProject],
   },
+  "a new webhook with a file of headers that has none": {
+    args: ["webhooks", "create", webhook.url, "--events", "*", "--header-file", "/dev/null", ...inProject],
+  },
   webhooks: { args: ["webhooks", "list", ...inProject] },
+  "webhooks with formats, headers and the latest state only": {
+    args: ["webhooks", "list", ...inProject],
+    responses: { "GET webhooks": [webhook, withAll] },
+  },
   "webhooks without names": { args: ["webhooks", "list", ...inProject], responses: { "GET webhooks": [webhook] } },
   "no webhooks": { args: ["webhooks", "list", ...inProject], responses: without("GET webhooks") },
   "a webhook": { args: ["webhooks", "show", ...onWebhook] },
@@ -273,12 +289,14 @@ const rows: Record<string, Row> = {
   },
   "a webhook with all options": {
     args: ["webhooks", "show", ...onWebhook],
-    responses: {
-      [`GET ${webhookId}`]: {
-        ...{ ...webhook, events: ["deploy.*", "build.queued"], format: "teams", header_names: ["A", "B"] },
-        ...{ delivery: "latest", settle_seconds: 10 },
-      },
-    },
+    responses: { [`GET ${webhookId}`]: withAll },
+  },
+  "a webhook gets a format that its URL does not give away": {
+    args: ["webhooks", "update", "--format", "cloudevents", ...onWebhook],
+    responses: { [`PATCH ${webhookId}`]: { ...webhook, url: "https://hooks.slack.com/services/T0/B0/x" } },
+  },
+  "a webhook gets a URL of a product": {
+    args: ["webhooks", "update", "--url", "https://chat.googleapis.com/v1/spaces/A/messages", ...onWebhook],
   },
   "a webhook is disabled": { args: ["webhooks", "update", "--disable", ...onWebhook] },
   "a webhook is not changed": { args: ["webhooks", "update", ...onWebhook] },
@@ -311,6 +329,18 @@ const rows: Record<string, Row> = {
     responses: without("GET events"),
   },
   "a certification that is not passed": { args: ["webhooks", "certify", ...onWebhook] },
+  "a certification of a product, which verifies nothing": {
+    args: ["webhooks", "certify", ...onWebhook],
+    responses: {
+      "GET c-1": {
+        ...report,
+        status: "finished",
+        passed: true,
+        checks: checks.slice(0, 1),
+        note: "It rejects nothing.",
+      },
+    },
+  },
   "a certification that is passed": {
     args: ["webhooks", "certify", ...onWebhook],
     responses: { "GET c-1": { ...report, status: "finished", finished_at: ago(0), passed: true, checks: [checks[0]] } },

@@ -7,6 +7,7 @@ import { readSince } from "../../../packages/cli/src/commands/deliveries.ts";
 import { readTimeout } from "../../../packages/cli/src/commands/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { namesOption } from "../../../packages/cli/src/terminal/names-option.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* Default values of options, and the values that they accept. */
 
@@ -177,6 +178,7 @@ test.each<[string[], string]>([
   [["keys", "delete", id.slice(0, 20), "--yes"], "is not a full id."],
   [["webhooks", "update", "--filter", "production"], "production is not a field and a value."],
   [["webhooks", "update"], "Nothing to change."],
+  [["webhooks", "update", "--header", "A: 1", "--remove-headers"], "Pass --header or --remove-headers, not both."],
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
   [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],
@@ -189,6 +191,18 @@ test.each<[string[], string]>([
     .catch((error: unknown) => error);
   delete process.env.SVC_API_KEY;
   expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+});
+
+test.each<[string[], string]>([
+  [["webhooks", "update", "--settle", "61s"], "Pass 0s to 60s."],
+  [["webhooks", "update", "--delivery", "newest"], "Allowed choices are every, latest."],
+  [["webhooks", "create", "https://example.com/", "--format", "mattermost"], "Allowed choices are standard, slack"],
+  [["webhooks", "create", "https://example.com/", "--events", "Deploy.*"], "Valid: deploy.started"],
+  [["webhooks", "create", "https://example.com/", "--events", "deploy.*.failed"], "Valid: deploy.started"],
+  [["trigger", "deploy.*"], "Valid: deploy.started"],
+  [["deliveries", "list", "--event", "*"], "Valid: deploy.started"],
+])("%j is refused with what is valid", async (args, message) => {
+  expect(await svcHere(args)).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) });
 });
 
 test("the paragraphs of each help fit a terminal of 80 columns, and examples stay on a line", () => {

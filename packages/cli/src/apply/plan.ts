@@ -1,3 +1,4 @@
+import { formatOfUrl } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
 import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
 import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
@@ -64,7 +65,10 @@ function withUrl(existing: WebhookInList[], url: string): WebhookInList | undefi
 }
 
 function compare(declared: DeclaredWebhook, webhook: WebhookInList | undefined, sendsHeaders: boolean): Change {
-  if (webhook === undefined) return { action: "create", declared };
+  if (webhook === undefined) {
+    const { format = formatOfUrl(declared.url) } = declared;
+    return { action: "create", declared: { ...declared, ...(format && { format }) } };
+  }
   const changes = { ...changesOf(declared, webhook), ...deliveryChanges(declared, webhook, sendsHeaders) };
   const isSame = Object.keys(changes).length === 0;
   return isSame ? { action: "unchanged", webhook } : { action: "update", webhook, declared, changes };
@@ -105,6 +109,13 @@ function deliveryChanges(
       settle_seconds !== now.settle_seconds && { settle_seconds: { from: now.settle_seconds, to: settle_seconds } }),
   };
 }
+
+/** Leaves the hosts of the URLs that the file does not have: the rest may be a token, and others may read the plan. */
+export const withMaskedUrls = (plan: Change[]): Change[] =>
+  plan.map((change) => {
+    if (change.action !== "keep" && change.action !== "delete") return change;
+    return { ...change, webhook: { ...change.webhook, url: `${new URL(change.webhook.url).origin}/***` } };
+  });
 
 export const isChange = ({ action }: Change): boolean => action !== "unchanged" && action !== "keep";
 

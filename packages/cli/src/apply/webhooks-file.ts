@@ -12,10 +12,19 @@ const headerSource = z.union(
   "must be {env: NAME} or {file: path}, because the file is read by others: where the value is, not the value",
 );
 
+function hasPassword(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username !== "" || password !== "";
+}
+
 const formats = ["standard", ...webhookFormats] as const;
 
 const webhook = z.strictObject({
-  url: z.string().refine(URL.canParse, "must be an absolute URL"),
+  url: z
+    .string()
+    .refine(URL.canParse, "must be an absolute URL")
+    .refine((text) => !hasPassword(text), "must have no user name and password: declare the header Authorization"),
   /** Absent: the name of an existing webhook is left as it is. Null removes it. */
   name: z.string().min(1).max(100).nullable().optional(),
   events: z
@@ -28,7 +37,11 @@ const webhook = z.strictObject({
   /** Absent, of this and the following: those of an existing webhook are left as they are. */
   format: z.enum(formats, `must be one of ${formats.join(", ")}`).optional(),
   /** By name, where its value is. Null removes all. */
-  headers: z.record(z.string(), headerSource).nullable().optional(),
+  headers: z
+    .record(z.string(), headerSource)
+    .refine((headers) => Object.keys(headers).length > 0, "must have a header, or be null")
+    .nullable()
+    .optional(),
   delivery: z.enum(["every", "latest"], "must be every or latest").optional(),
   settle_seconds: z.int().min(0).max(60).optional(),
 });

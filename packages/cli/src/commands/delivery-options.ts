@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
-import { formatLabels, formatOfUrl, type ProductFormat } from "../../../../functions/webhooks/formats/format-of-url.ts";
+import { formatLabels, formatOfUrl } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import { eventNames, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
 import { readDuration } from "../terminal/durations.ts";
 import { usageError } from "../terminal/exit-codes.ts";
@@ -74,6 +74,7 @@ function seconds(text: string): number {
 /** Returns the fields of a webhook that these options set. @throws CommandError for a header that is none */
 export async function deliveryFieldsOf({ format, header = [], headerFile, delivery, settle }: DeliveryOptions) {
   const text = headerFile === undefined ? "" : headerFile === "-" ? String(await readStdin()) : readText(headerFile);
+  if (headerFile !== undefined && text.trim() === "") throw usageError("The file of --header-file has no header.");
   const lines = [...header, ...text.split(/\r?\n/)].filter((line) => line.trim() !== "");
   return {
     ...(format && { format }),
@@ -92,17 +93,15 @@ function readHeader(line: string): [name: string, value: string] {
 
 /**
  * Returns the fields with the format of the product behind a URL if none was chosen, and a user name and password as a header, if the user
- * wants that. `remark` says what was chosen, once it is done.
+ * wants that.
  * @throws CommandError for a URL with a password that is not to be moved
  */
 export async function fitToUrl(text: string, fields: Awaited<ReturnType<typeof deliveryFieldsOf>>) {
-  const product = formatOfUrl(text);
-  const { format = product } = fields;
+  const { format = formatOfUrl(text) } = fields;
   const chosen = { ...fields, ...(format && { format }) };
-  const remark = product && remarkOn(product, fields.format);
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || (url.username === "" && url.password === "")) return { fields: { url: text, ...chosen }, remark };
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  if (!url || (url.username === "" && url.password === "")) return { url: text, ...chosen };
+  const credentials = `${decoded(url.username)}:${decoded(url.password)}`;
   const question = "The URL has a user name and password. Send them in the header Authorization instead? [y/N] ";
   const isMoved = isInteractive() && /^y(es)?$/i.test(await ask(question));
   if (!isMoved) {
@@ -112,12 +111,22 @@ export async function fitToUrl(text: string, fields: Awaited<ReturnType<typeof d
   }
   [url.username, url.password] = ["", ""];
   const Authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
-  return { fields: { url: url.href, ...chosen, headers: { ...fields.headers, Authorization } }, remark };
+  return { url: url.href, ...chosen, headers: { ...fields.headers, Authorization } };
 }
 
-function remarkOn(product: ProductFormat, given: Format | undefined): string | undefined {
-  const label = formatLabels[product];
-  if (given === undefined) return `The URL is one of ${label}: its format is ${product}.`;
-  if (given === product) return undefined;
-  return `Warning: the URL is one of ${label}, which does not accept the format ${given}: svc webhooks update --format ${product}`;
+/** A % that encodes nothing stands for itself. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns what to say about the format of a webhook with this URL. @param given the chosen one; undefined = none */
+export function formatRemark(url: string, given: Format | undefined): string | undefined {
+  const product = formatOfUrl(url);
+  if (product === undefined || given === product) return undefined;
+  if (given === undefined) return `The URL is one of ${formatLabels[product]}: its format is ${product}.`;
+  return `Warning: the URL looks like one of ${formatLabels[product]}. If it is, it needs --format ${product}.`;
 }

@@ -29,6 +29,7 @@ import {
   eventOption,
   eventsOption,
   fitToUrl,
+  formatRemark,
 } from "./delivery-options.ts";
 import { creation, requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
@@ -91,12 +92,13 @@ export function addWebhooks(program: SvcCommand): void {
     )
     .hook("preAction", requireStdout)
     .inProject(async ({ api, projectId, json, ...options }: Creation, url: string) => {
-      const { fields, remark } = await fitToUrl(url, await deliveryFieldsOf(options));
+      const fields = await fitToUrl(url, await deliveryFieldsOf(options));
       const events = options.events ?? (isChat(fields) ? ["deploy.*"] : undefined);
       if (!events) throw usageError("No events given.", "Pass --events deploy.succeeded deploy.failed");
       const webhook = { ...fields, ...fieldsOf(options), events };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
+      const remark = formatRemark(url, options.format);
       if (remark !== undefined) note(remark);
       const replacement = `${rotationOf({ projectId, webhookId: created.id })} --overlap 0 --yes`;
       await printChecked(json ? jsonText(created) : created.secret, `Replace the secret with: ${replacement}`);
@@ -149,8 +151,10 @@ export function addWebhooks(program: SvcCommand): void {
     // Rejects options that contradict each other before a request looks for the webhook.
     .hook("preAction", (command) => requireChange(command.opts()))
     .onWebhook(async ({ api, webhook, json, ...options }: WebhookCall & UpdateOptions) => {
-      const { changes, remark } = await changesOf(options);
-      printWebhook(await api.updateWebhook(webhook, changes), json);
+      const updated = await api.updateWebhook(webhook, await changesOf(options));
+      printWebhook(updated, json);
+      const { url, format } = options;
+      const remark = url || format ? formatRemark(url ?? updated.url, format) : undefined;
       if (remark !== undefined) note(remark);
     });
   for (const option of deliveryOptions()) update.addOption(option);
@@ -252,41 +256,24 @@ const isChat = ({ format }: DeliveryOptions): boolean =>
   format !== undefined && ["slack", "discord", "teams", "google-chat"].includes(format);
 
 /** @throws CommandError when the options change nothing, or contradict each other */
-function requireChange({ enable, disable, removeHeaders, ...options }: UpdateOptions): void {
+function requireChange({ project, ...options }: UpdateOptions & { project?: string }): void {
+  const { enable, disable, removeHeaders, header, headerFile } = options;
   if (enable && disable) throw usageError("Pass --enable or --disable, not both.");
-  if (removeHeaders && (options.header || options.headerFile)) throw usageError("Pass --header or --remove-headers.");
-  const isNone = [enable, disable, removeHeaders, ...changing.map((name) => options[name])].every(
-    (each) => !each && each !== "" && each !== 0,
-  );
-  if (!isNone) return;
+  if (removeHeaders && (header || headerFile)) throw usageError("Pass --header or --remove-headers, not both.");
+  if (Object.keys(options).length > 0) return;
   const names = "--url, --name, --events, --filter, --format, --header, --delivery, --enable, --disable or --mode";
   throw usageError("Nothing to change.", `Pass ${names}.`);
 }
 
-const changing = [
-  "url",
-  "name",
-  "events",
-  "filter",
-  "mode",
-  "format",
-  "header",
-  "headerFile",
-  "delivery",
-  "settle",
-] as const;
-
-async function changesOf(options: UpdateOptions) {
+async function changesOf(options: UpdateOptions): Promise<Parameters<Client["updateWebhook"]>[1]> {
   const delivery = await deliveryFieldsOf(options);
-  const fitted = options.url === undefined ? undefined : await fitToUrl(options.url, delivery);
-  const changes: Parameters<Client["updateWebhook"]>[1] = {
-    ...(fitted?.fields ?? delivery),
+  return {
+    ...(options.url === undefined ? delivery : await fitToUrl(options.url, delivery)),
     ...fieldsOf(options),
     ...(options.removeHeaders && { headers: null }),
     ...(options.name === "" && { name: null }),
     ...((options.enable || options.disable) && { enabled: options.enable === true }),
   };
-  return { changes, remark: fitted?.remark };
 }
 
 const webhookTable = (list: WebhookInList[]): string =>
@@ -296,7 +283,10 @@ const webhookTable = (list: WebhookInList[]): string =>
     ["webhook", ({ name, url }) => name ?? withoutScheme(url), list.some(({ name }) => name !== undefined)],
     ["url", ({ url }) => url],
     ["certified", (webhook) => certificationCell(webhook), list.some((webhook) => webhook.last_certification)],
+    ["format", ({ format = "standard" }) => format, list.some(({ format }) => format !== undefined)],
     ["events", ({ events }) => events.join(" ")],
+    ["delivery", ({ delivery = "every" }) => delivery, list.some(({ delivery }) => delivery !== undefined)],
+    ["headers", ({ header_names = [] }) => header_names.join(" "), list.some(({ header_names }) => header_names)],
     ["created", ({ created_at }) => relativeTime(created_at)],
   ]);
 

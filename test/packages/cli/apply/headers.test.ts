@@ -45,7 +45,20 @@ test("a new webhook gets its values, and the plan has the names", async () => {
   expect(sent).toEqual([
     { url: webhook.url, events: ["deploy.failed"], format: "github-dispatch", delivery: "latest", headers },
   ]);
-  expect(text).toContain("headers: Authorization");
+  expect(text).toContain("+   headers: Authorization (values are sent)\n");
+  expect(text).not.toContain("cannot be compared");
+});
+
+test("the plan says that values are not compared, if it sends none", async () => {
+  const uncompared = "The values of headers cannot be compared: --headers sends them again.\n";
+  expect((await apply([stored], [])).text).toContain(uncompared);
+  expect((await apply([{ ...stored, events: ["deploy.started"] }], [])).text).toContain(uncompared);
+  const { text } = await apply([stored], ["--headers"]);
+  expect(text).toContain("-   headers: Authorization\n+   headers: Authorization (values are sent)\n");
+  expect(text).not.toContain("cannot be compared");
+  expect((await apply([{ ...stored, url: "https://other.example.com/" }], [])).text).not.toContain(
+    "cannot be compared",
+  );
 });
 
 test.each<[string, object, string[], unknown[]]>([
