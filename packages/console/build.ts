@@ -23,7 +23,7 @@ const target = ["chrome120", "firefox124", "safari17.4"];
 export async function buildConsole(): Promise<PageFile[]> {
   const { outputFiles } = await esbuild.build({
     absWorkingDir: page,
-    entryPoints: ["index.html", "main.tsx", "console.css", "icon.svg"],
+    entryPoints: ["index.html", "main.tsx", "console.css", "icon.svg", "inter.woff2"],
     entryNames: "[name]",
     outdir: page,
     write: false,
@@ -34,7 +34,7 @@ export async function buildConsole(): Promise<PageFile[]> {
     target,
     jsx: "automatic",
     jsxImportSource: "preact",
-    loader: { ".html": "copy", ".svg": "copy" },
+    loader: { ".html": "copy", ".svg": "copy", ".woff2": "copy" },
     legalComments: "none",
     charset: "utf8",
     logLevel: "warning",

@@ -245,8 +245,7 @@ inChromium.describe("the console in Chromium", () => {
     await page.getByLabel("JWT or API key").fill(run.token);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "New webhook" }).waitFor();
-    expect(await page.getByText("Simulate a deployment").count()).toBe(0);
-    expect(await page.getByRole("button", { name: "Send deployment event" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Simulate a deployment" }).count()).toBe(0);
   });
 
   describe("API keys", () => {
@@ -316,7 +315,9 @@ inChromium.describe("the console in Chromium", () => {
 
       await page.getByRole("link", { name: "Deliveries" }).click();
       await page.getByText("No deliveries yet").waitFor();
-      await page.getByLabel("Simulate a deployment").fill("deploy.failed");
+      await page.locator("summary", { hasText: "More" }).click();
+      await page.getByRole("button", { name: "Simulate a deployment" }).click();
+      await page.getByRole("dialog").getByLabel("Event").fill("deploy.failed");
       await page.getByRole("button", { name: "Send deployment event" }).click();
       const row = page.getByRole("row", { name: "succeeded" });
       await row.waitFor();
@@ -346,6 +347,8 @@ inChromium.describe("the console in Chromium", () => {
       shows: string;
       /** Buttons that open a dialog. */
       opens?: string[];
+      /** Those in its menu. */
+      inMenu?: string[];
     }
     const screens: Record<string, Screen> = {
       projects: { hash: "#/projects", title: "Projects", shows: "Your role" },
@@ -359,11 +362,16 @@ inChromium.describe("the console in Chromium", () => {
       "the access to a project": {
         hash: "PROJECT/access",
         title: "Access · Shop",
-        shows: "Projects",
+        shows: "Service accounts",
         opens: ["New service account", "Keys deploy job", "Delete deploy job", "Trust a workflow", "Delete main"],
       },
-      "the audit of a project": { hash: "PROJECT/audit", title: "Audit · Shop", shows: "Projects" },
-      "a project": { hash: "PROJECT", title: "Shop", shows: "Last 24 h", opens: ["New webhook"] },
+      "the audit of a project": { hash: "PROJECT/audit", title: "Audit · Shop", shows: "What was done to webhooks" },
+      "a project": {
+        hash: "PROJECT",
+        title: "Shop",
+        shows: "Last 24 h",
+        opens: ["New webhook", "Simulate a deployment"],
+      },
       "an empty project": { hash: "EMPTY", title: "Empty", shows: "No webhooks yet" },
       "the deliveries of a project": { hash: "PROJECT/deliveries", title: "Deliveries · Shop", shows: "Attempts" },
       "the events of a project": {
@@ -375,7 +383,8 @@ inChromium.describe("the console in Chromium", () => {
         hash: "PROJECT/webhooks/ENABLED",
         title: "RECEIVER",
         shows: "Attempts",
-        opens: ["Edit", "Rotate secret", "Send test", "Disable", "Delete", "Recover…"],
+        opens: ["Send test"],
+        inMenu: ["Edit", "Rotate secret", "Simulate a deployment", "Disable", "Delete", "Resend…"],
       },
       "a webhook's health": {
         hash: "PROJECT/webhooks/ENABLED/health",
@@ -475,19 +484,21 @@ inChromium.describe("the console in Chromium", () => {
       await check("sign-in");
       await checkDarkOnPhone("sign-in");
       await signIn(page, "", tokenOf("admin-of-all-screens"));
-      for (const [screen, { title, opens = [] }] of Object.entries(screens)) {
+      for (const [screen, { title, opens = [], inMenu = [] }] of Object.entries(screens)) {
         await open(page, screen);
         const expectedTitle = `${withIds(title)} · Deployment webhooks`;
         await eventually(async () => expect(await page.title()).toBe(expectedTitle));
         await check(screen);
-        for (const button of opens) {
+        for (const button of [...opens, ...inMenu]) {
+          if (inMenu.includes(button)) await page.getByRole("main").locator("summary", { hasText: "More" }).click();
+          if (button === inMenu[0]) await check(`${screen}: menu`);
           await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
           await page.getByRole("dialog").getByRole("heading").waitFor();
           await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
           await check(`${screen}: ${button}`, "dialog");
           await page.keyboard.press("Escape");
           await page.getByRole("dialog").waitFor({ state: "detached" });
-          await eventually(async () => expect(await focused(page)).toBe(button));
+          await eventually(async () => expect(await focused(page)).toBe(inMenu.includes(button) ? "More" : button));
         }
         if (checkedOnPhone.includes(screen)) await checkDarkOnPhone(screen);
       }
@@ -517,6 +528,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("button", { name: "Copy" }).click();
       await page.getByRole("button", { name: "Done" }).click();
       await page.goBack();
+      await page.locator("summary", { hasText: "More" }).click();
       await page.getByRole("button", { name: "Rotate secret" }).click();
       await page.getByRole("button", { name: "Rotate", exact: true }).click();
       const secret = await page.getByRole("textbox", { name: "Secret" }).inputValue();
@@ -645,10 +657,16 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("dialog").waitFor({ state: "detached" });
       await page.getByText("No deliveries yet").waitFor();
       await eventually(async () => expect(await focused(page)).toBe(target.url));
+      await tabTo(page, "More");
+      await page.keyboard.press("Enter");
+      await tabTo(page, "Simulate a deployment");
+      await page.keyboard.press("Enter");
       await tabTo(page, "Send deployment event");
       await page.keyboard.press("Space");
       await page.getByRole("row", { name: "succeeded" }).waitFor();
-      await tabTo(page, "deploy.succeeded");
+      await eventually(async () => expect(await focused(page)).toBe("More"));
+      const link = page.getByRole("link", { name: /^deploy.succeeded to .*, succeeded, \d/ });
+      await tabTo(page, (await link.getAttribute("aria-label")) ?? "");
       await page.keyboard.press("Enter");
       await page.getByText("Attempt 1").waitFor();
       await tabTo(page, "Payload");

@@ -1,3 +1,5 @@
+import { shortId } from "../../../packages/console/src/data/short.ts";
+import { clockTime } from "../../../packages/console/src/data/time.ts";
 import { browser, click, count, elapse, enter, open, shows, textOf, until } from "../../support/browser-page.ts";
 import {
   at,
@@ -91,7 +93,11 @@ describe("deliveries", () => {
     respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
     await start();
     for (const _ of ["all", "none"]) await enter("Select all shown", true);
-    for (const number of [4, 3, 4, 2, 1]) await enter(`Select delivery ${deliveryOf(number).id}`, true);
+    for (const number of [4, 3, 4, 2, 1])
+      await enter(
+        `Select deploy.failed to https://example.com/hook, succeeded, ${clockTime(at)} (${shortId(deliveryOf(number).id)})`,
+        true,
+      );
     await click("Resend 3");
     await shows("3 deliveries are sent again, oldest first");
     // A dialog that sent nothing keeps the selection.
@@ -104,7 +110,7 @@ describe("deliveries", () => {
     expect(ids).toEqual([1, 1, 2, 3].map((number) => deliveryOf(number).id));
     await click("Cancel");
     expect(count("dialog")).toBe(0);
-    expect(textOf()).not.toContain("Resend");
+    expect(textOf()).not.toContain("selected");
   });
 });
 
@@ -118,11 +124,14 @@ test("deliveries that are sent again: a dialog that was closed sends no more, an
   await start();
   await enter("Select all shown", true);
   for (const name of ["Resend 3", "Resend 3", "Cancel"]) await click(name);
-  expect(textOf()).not.toContain("Resend");
-  await click("Recover…");
+  expect(textOf()).not.toContain("selected");
+  await click("Resend…");
   isClosed.resolve();
-  await shows("2 deliveries are sent again.");
-  expect([sentTo("POST redeliver").length, textOf()]).toEqual([2, expect.stringContaining("Recover deliveries")]);
+  await shows("2 deliveries resent.");
+  expect([sentTo("POST redeliver").length, textOf()]).toEqual([
+    2,
+    expect.stringContaining("Resend deliveries of a period"),
+  ]);
 });
 
 test("deliveries that are sent again: an error of all ends the run, which continues with the others", async () => {
@@ -159,7 +168,7 @@ describe("a recovery", () => {
   });
 
   const countFirst = async (recovered: string) => {
-    await click("Recover…");
+    await click("Resend…");
     await click("Count");
     await shows(recovered);
   };
@@ -176,8 +185,8 @@ describe("a recovery", () => {
     await enter("Held", true);
     await enter(choice, true);
     await click("Count");
-    await click(`Recover ${total}`);
-    await shows("There were no deliveries to recover.");
+    await click(`Resend ${total}`);
+    await shows("There were no deliveries to resend.");
     const since = new Date(now - 24 * 3_600_000).toISOString();
     expect(sentTo("POST recover").map(({ body }) => body)).toEqual([{ since, ...(status && { status }) }]);
   });
@@ -193,21 +202,21 @@ describe("a recovery", () => {
     });
     await start();
     await countFirst("3 would be sent again");
-    await click("Recover 3");
+    await click("Resend 3");
     await shows("Not now.");
     // Another time needs another count.
     await enter("Created since", "");
     expect(disabled()).toEqual(["Count"]);
     await enter("Created since", "2030-01-01T00:00");
     await click("Count");
-    expect(disabled()).toEqual(["Recover"]);
+    expect(disabled()).toEqual(["Resend"]);
     await enter("Created since", "2026-11-21T00:00");
     await click("Count");
     await shows("3 would be sent again");
-    await click("Recover 3");
+    await click("Resend 3");
     await shows("1000 sent again so far.");
     lastCall.resolve();
-    await shows("1003 deliveries are sent again.");
+    await shows("1003 deliveries resent.");
     const bodies = sentTo("POST recover").map(({ body }) => body);
     const first = { since: expect.any(String) };
     const next = ["c1", undefined, "c3", "c4"].map((cursor) => ({ ...first, ...(cursor && { cursor }) }));
@@ -231,10 +240,10 @@ describe("a recovery", () => {
     });
     await start();
     await countFirst("3 would be sent again");
-    await click("Recover 3");
+    await click("Resend 3");
     await click("Cancel");
     isClosed.resolve();
-    await shows("500 deliveries are sent again.");
+    await shows("500 deliveries resent.");
     await elapse(5_000);
     expect(sentTo("POST recover")).toHaveLength(1);
   });

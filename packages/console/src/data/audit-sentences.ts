@@ -20,9 +20,9 @@ const actions = {
   "webhook.deleted": (named) => `deleted the webhook ${named}`,
   "webhook.test_requested": (named, { event }) => `sent a test delivery of ${String(event)} to the webhook ${named}`,
   "webhook.certification_requested": (named) => `started a certification of the webhook ${named}`,
-  "webhook.redelivery_requested": (named) => `sent a delivery again to the webhook ${named}`,
+  "webhook.redelivery_requested": (named) => `resent a delivery to the webhook ${named}`,
   "webhook.recovery_requested": (named, { since }) =>
-    `recovered the deliveries of the webhook ${named} since ${String(since)}`,
+    `resent the deliveries of the webhook ${named} since ${String(since)}`,
   "member.updated": (named, { role }) => `gave the user ${named} the role ${String(role)}`,
   "member.removed": (named) => `removed the user ${named} from the project`,
   "service_account.created": (named, { role }) => `created the service account ${named} with the role ${String(role)}`,

@@ -41,6 +41,10 @@ export function countdown(endsAt: number, now: number): string {
   return seconds < DAY ? hours : `${Math.floor(seconds / DAY)} d ${hours}`;
 }
 
+/** Formats a time of day: `23:02`. */
+export const clockTime = (instant: string): string =>
+  new Date(instant).toLocaleString(undefined, { hour: "2-digit", minute: "2-digit" });
+
 /** Formats the duration of an attempt: `42 ms`, `1.3 s`. */
 export function duration(ms: number): string {
   return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;

@@ -48,11 +48,11 @@ export const healthStates = {
   new: { badge: "new", tone: "neutral", note: "No delivery has succeeded yet" },
   healthy: { badge: "healthy", tone: "good", note: "Healthy for" },
   slow: { badge: "slow", tone: "warning", note: "The receiver has been slow for" },
-  failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded for" },
+  failing: { badge: "failing", tone: "bad", note: "No success for" },
   probing: {
-    badge: "failing, probing",
+    badge: "failing",
     tone: "bad",
-    note: "The oldest delivery is sent as a probe, the others after its success. No attempt has succeeded for",
+    note: "No success for",
   },
   shadow: { badge: "shadow", tone: "neutral", note: "In shadow mode" },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
@@ -64,15 +64,15 @@ export type DisabledReason = NonNullable<Webhook["disabled_reason"]>;
 
 /** Why a webhook is disabled. The cause completes the sentence "Disabled …". */
 export const disabledReasons = {
-  gone: { badge: "disabled: 410 Gone", tone: "bad", cause: "because the receiver returned 410 Gone" },
-  failing: { badge: "disabled: failing", tone: "bad", cause: "because no delivery succeeded for several days" },
-  manual: { badge: "disabled: by a user", tone: "neutral", cause: "by a user" },
-} satisfies Record<DisabledReason, { badge: string; tone: Tone; cause: string }>;
+  gone: { tone: "bad", cause: "because the receiver returned 410 Gone" },
+  failing: { tone: "bad", cause: "because no delivery succeeded for several days" },
+  manual: { tone: "neutral", cause: "by a user" },
+} satisfies Record<DisabledReason, { tone: Tone; cause: string }>;
 
 /** Why an attempt was made. Empty for the retry schedule, which needs no mark. */
 export const triggerMarks = {
   schedule: "",
-  redeliver: "redelivered",
-  recover: "recovered",
+  redeliver: "resent",
+  recover: "resent",
   test: "test",
 } satisfies Record<Attempt["trigger"], string>;

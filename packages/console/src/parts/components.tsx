@@ -3,6 +3,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Delivery, WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
 import { isOutage } from "../data/outage.ts";
+import { cutMiddle, shortId } from "../data/short.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { countdown, relative } from "../data/time.ts";
 import { type DisabledReason, disabledReasons, statusTones, type Tone } from "../data/vocabulary.ts";
@@ -28,17 +29,23 @@ export function Countdown({ endsAt }: { endsAt: number }) {
   return <span class="number">{countdown(endsAt, now)}</span>;
 }
 
-export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
-  return <span class={`badge ${tone}`}>{children}</span>;
+/** A status in one word. What it does not say is its tooltip. */
+export function Badge({ tone, title, children }: { tone: Tone; title?: string; children: ComponentChildren }) {
+  return (
+    <span class={`badge ${tone}`} title={title}>
+      {children}
+    </span>
+  );
 }
 
-/** The status of a delivery. One that failed and waits is failing, unlike one that was never tried. */
-export const StatusBadge = ({ delivery }: { delivery: Pick<Delivery, "status" | "last_attempt"> }) =>
-  isFailing(delivery) ? (
-    <Badge tone="bad">failing</Badge>
-  ) : (
-    <Badge tone={statusTones[delivery.status]}>{delivery.status}</Badge>
-  );
+/** The status of a delivery. */
+export const StatusBadge = ({ delivery }: { delivery: Pick<Delivery, "status" | "last_attempt"> }) => (
+  <Badge tone={isFailing(delivery) ? "bad" : statusTones[delivery.status]}>{statusOf(delivery)}</Badge>
+);
+
+/** The status in a word. A delivery that failed and waits is failing, unlike one that was never tried. */
+export const statusOf = (delivery: Pick<Delivery, "status" | "last_attempt">): string =>
+  isFailing(delivery) ? "failing" : delivery.status;
 
 export const isFailing = ({ status, last_attempt }: Pick<Delivery, "status" | "last_attempt">): boolean =>
   status === "pending" && last_attempt !== null && last_attempt.error_code !== null;
@@ -51,12 +58,29 @@ export function causeOfDisabling(reason: DisabledReason | null): string {
 type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason" | "suspended_at">;
 
 export function WebhookBadge({ webhook: { enabled, disabled_reason, suspended_at } }: { webhook: WebhookState }) {
-  if (suspended_at !== undefined) return <Badge tone="bad">project suspended</Badge>;
+  if (suspended_at !== undefined) return <Badge tone="bad">suspended</Badge>;
   if (enabled) return <Badge tone="good">enabled</Badge>;
-  if (disabled_reason === null) return <Badge tone="bad">disabled</Badge>;
-  const { badge, tone } = disabledReasons[disabled_reason] ?? { badge: `disabled: ${disabled_reason}`, tone: "bad" };
-  return <Badge tone={tone}>{badge}</Badge>;
+  const { tone } = (disabled_reason && disabledReasons[disabled_reason]) ?? { tone: "bad" as const };
+  return (
+    <Badge tone={tone} title={`disabled ${causeOfDisabling(disabled_reason)}`}>
+      disabled
+    </Badge>
+  );
 }
+
+/** A URL on one line, without its middle if it is long. The whole one is its tooltip. */
+export const Url = ({ url }: { url: string }) => (
+  <span class="fine one-line" title={url}>
+    {cutMiddle(url)}
+  </span>
+);
+
+/** The beginning of an id, which `svc` accepts. The whole one is its tooltip. */
+export const ShortId = ({ id }: { id: string }) => (
+  <code class="fine" title={id}>
+    {shortId(id)}
+  </code>
+);
 
 /** @param max the rest is a number with a tooltip; default: all are shown */
 export function Events({ names, max = names.length }: { names: WebhookEventName[]; max?: number }) {
@@ -161,11 +185,27 @@ export function Skeleton({ rows = 3 }: { rows?: number }) {
   );
 }
 
-export function EmptyState({ title, children }: { title: string; children?: ComponentChildren }) {
+interface EmptyStateProps {
+  title: string;
+  /** A button for the next step. */
+  action?: ComponentChildren;
+  /** A command that takes it. */
+  command?: string;
+  children?: ComponentChildren;
+}
+
+/** Says what a list will have, and what to do next. */
+export function EmptyState({ title, action, command, children }: EmptyStateProps) {
   return (
     <div class="empty">
       <strong>{title}</strong>
       {children && <p>{children}</p>}
+      {action}
+      {command && (
+        <p class="fine">
+          In a terminal: <code>{command}</code>
+        </p>
+      )}
     </div>
   );
 }
@@ -175,6 +215,8 @@ interface ColumnOptions {
   /** Whether only screen readers get the title. */
   isHidden?: boolean;
   class?: string;
+  /** Shown in place of the title. */
+  content?: ComponentChildren;
 }
 
 export type Column = string | ColumnOptions;
@@ -196,9 +238,9 @@ export function Table({ caption, columns, children }: TableProps) {
       {caption}
       <thead>
         <tr>
-          {cells.map(({ title, isHidden, class: name }) => (
+          {cells.map(({ title, isHidden, class: name, content = title }) => (
             <th key={title} scope="col" class={name}>
-              {isHidden ? <span class="visually-hidden">{title}</span> : title}
+              {isHidden ? <span class="visually-hidden">{title}</span> : content}
             </th>
           ))}
         </tr>
@@ -291,10 +333,12 @@ interface FieldProps {
   isOptional?: boolean;
   /** Absent = one line. */
   rows?: number;
+  /** Values that the browser offers. */
+  suggestions?: readonly string[];
 }
 
 export function Field(props: FieldProps) {
-  const { label, hint, path, error, value, onInput, type = "text", maxLength, isOptional, rows } = props;
+  const { label, hint, path, error, value, onInput, type = "text", maxLength, isOptional, rows, suggestions } = props;
   const id = useId();
   const problem = problemAt(error, path);
   // Preact's types have one set of attributes for each type of input.
@@ -307,6 +351,7 @@ export function Field(props: FieldProps) {
     maxLength,
     autoComplete: "off" as const,
     spellcheck: false,
+    list: suggestions && `${id}-list`,
     "aria-invalid": problem !== undefined,
     "aria-describedby": descriptions || undefined,
     onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
@@ -317,6 +362,13 @@ export function Field(props: FieldProps) {
         {label} {isOptional && <span class="fine">optional</span>}
       </label>
       {rows === undefined ? <input {...typeAttribute} {...attributes} /> : <textarea {...attributes} rows={rows} />}
+      {suggestions && (
+        <datalist id={`${id}-list`}>
+          {suggestions.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      )}
       {hint && (
         <p class="fine" id={`${id}-hint`}>
           {hint}

@@ -10,6 +10,7 @@ import {
 } from "../../../client/src/values.ts";
 import { type DeliveryFilters, type EventFilters, idOf } from "../data/address-filters.ts";
 import { withQuery } from "../data/route.ts";
+import { Menu } from "./menu.tsx";
 
 /* The filters of a list. They are kept in the address, so that a link, a reload and the back button keep them. */
 
@@ -17,48 +18,55 @@ interface BarProps<Filters> {
   /** The address of the list without filters. */
   href: string;
   filters: Filters;
-  children?: ComponentChildren;
 }
 
-export function DeliveryFilterBar({ href, filters, children }: BarProps<DeliveryFilters>) {
+export function DeliveryFilterBar({ href, filters }: BarProps<DeliveryFilters>) {
   const set = setterOf(href, filters);
-  const hasMore = filters.error_code !== undefined || filters.since !== undefined || filters.until !== undefined;
   return (
-    <search class="filters" aria-label="Filter deliveries">
+    <FilterMenu label="Filter deliveries" href={href} count={Object.keys(filters).length}>
       <Select label="Status" values={deliveryStatuses} value={filters.status} onChange={(status) => set({ status })} />
       <Select label="Event" values={webhookEventNames} value={filters.event} onChange={(event) => set({ event })} />
+      <Select
+        label="Error"
+        values={deliveryErrorCodes}
+        value={filters.error_code}
+        onChange={(error_code) => set({ error_code })}
+        labelOf={(code: DeliveryErrorCode) => `${code}: ${deliveryErrorMeanings[code]}`}
+      />
+      <TimeField label="Since" value={filters.since} onChange={(since) => set({ since })} />
+      <TimeField label="Until" value={filters.until} onChange={(until) => set({ until })} />
       <DeploymentSearch value={filters.deployment_id} onChange={(deployment_id) => set({ deployment_id })} />
-      <details open={hasMore}>
-        <summary>More filters</summary>
-        <div class="filters">
-          <Select
-            label="Error"
-            values={deliveryErrorCodes}
-            value={filters.error_code}
-            onChange={(error_code) => set({ error_code })}
-            labelOf={(code: DeliveryErrorCode) => `${code}: ${deliveryErrorMeanings[code]}`}
-          />
-          <TimeField label="Since" value={filters.since} onChange={(since) => set({ since })} />
-          <TimeField label="Until" value={filters.until} onChange={(until) => set({ until })} />
-        </div>
-      </details>
-      <Clear href={href} isShown={Object.keys(filters).length > 0} />
-      {children}
-    </search>
+    </FilterMenu>
   );
 }
 
-export function EventFilterBar({ href, filters, children }: BarProps<EventFilters>) {
+export function EventFilterBar({ href, filters }: BarProps<EventFilters>) {
   const set = setterOf(href, filters);
   return (
-    <search class="filters" aria-label="Filter events">
+    <FilterMenu label="Filter events" href={href} count={Object.keys(filters).length}>
       <Select label="Event" values={eventNames} value={filters.event} onChange={(event) => set({ event })} />
       <DeploymentSearch value={filters.deployment_id} onChange={(deployment_id) => set({ deployment_id })} />
-      <Clear href={href} isShown={Object.keys(filters).length > 0} />
-      {children}
-    </search>
+    </FilterMenu>
   );
 }
+
+interface FilterMenuProps {
+  label: string;
+  href: string;
+  /** How many filters are set. */
+  count: number;
+  children: ComponentChildren;
+}
+
+/** The fields in a menu, so that the page begins with the list. Filters that are set are counted beside them. */
+const FilterMenu = ({ label, href, count, children }: FilterMenuProps) => (
+  <search class="filters" aria-label={label}>
+    {count > 0 && <a href={href}>Clear filters</a>}
+    <Menu label={count > 0 ? `Filter: ${count}` : "Filter"} stays>
+      {children}
+    </Menu>
+  </search>
+);
 
 /** Returns a function that opens the list with changed filters. */
 function setterOf<Filters extends Partial<Record<keyof Filters, string>>>(href: string, filters: Filters) {
@@ -66,9 +74,6 @@ function setterOf<Filters extends Partial<Record<keyof Filters, string>>>(href: 
     location.hash = withQuery(href, { ...filters, ...changed });
   };
 }
-
-const Clear = ({ href, isShown }: { href: string; isShown: boolean }) =>
-  isShown ? <a href={href}>Clear filters</a> : null;
 
 interface SelectProps<Value extends string> {
   label: string;

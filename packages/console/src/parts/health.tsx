@@ -25,33 +25,35 @@ export function CertificationBadge({ webhook: { last_certification: last } }: { 
   return <Badge tone={last.passed ? "good" : "warning"}>{last.passed ? "certified" : "not certified"}</Badge>;
 }
 
+/** Whether the state needs a note: undefined = nothing is wrong, or another note says it. */
+export function noteOf({ state }: Health) {
+  if (state === "new" || state === "healthy" || state === "shadow" || state === "disabled") return undefined;
+  return healthStates[state] ?? healthStates.failing;
+}
+
+/** The rest of a hint is in the health view, and with each attempt. */
+const firstSentence = (text: string): string => text.split(/(?<=\.) /)[0] ?? text;
+
 /** Says what is wrong with a webhook that fails or is slow, and what happens next. */
 export function HealthNote({ health }: { health: Health }) {
-  const { state, since, last_success_at, last_error, next_probe_at } = health;
-  if (state === "new" || state === "healthy" || state === "shadow" || state === "disabled") return null;
-  const { note, tone } = healthStates[state] ?? healthStates.failing;
+  const { since, last_error, next_probe_at } = health;
+  const found = noteOf(health);
+  if (found === undefined) return null;
+  const { note, tone } = found;
   return (
     <div class={`note ${tone}`}>
       <p>
         {note} {since !== null && <Age of={since} />}
-        {state !== "slow" && last_success_at === null && ", no recent success"}
-        {last_success_at !== null && (
-          <>
-            , last success <Time at={last_success_at} />
-          </>
-        )}
         {next_probe_at !== null && (
           <>
             , next probe <Time at={next_probe_at} />
           </>
         )}
-        .
+        .{" "}
+        {last_error && (
+          <span title={last_error.hint ?? undefined}>{firstSentence(last_error.hint ?? last_error.error_code)}</span>
+        )}
       </p>
-      {last_error !== null && (
-        <p>
-          <code>{last_error.error_code}</code> {last_error.hint}
-        </p>
-      )}
     </div>
   );
 }

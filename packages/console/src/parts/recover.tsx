@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { WebhookRef } from "../../../client/src/client.ts";
 import {
   countRecoverable,
@@ -16,6 +16,8 @@ const MAX_COUNTED = 2_000;
 
 interface RecoverDialogProps {
   webhookRef: WebhookRef;
+  /** Chosen at first, and counted at once. Absent = all, counted on request. */
+  initialStatus?: "pending" | undefined;
   onClose(): void;
   onDone(count: number): void;
 }
@@ -31,9 +33,10 @@ const recoverable = {
 type Recoverable = keyof typeof recoverable;
 
 /** Counts the deliveries of a period that failed, are held or wait, and after a confirmation sends them again. */
-export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
-  const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
-  const [which, setWhich] = useState<Recoverable>("all");
+export function RecoverDialog({ webhookRef, initialStatus, onClose, onDone }: RecoverDialogProps) {
+  const initialDays = initialStatus === undefined ? 1 : 7;
+  const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - initialDays * 24 * 3600_000)));
+  const [which, setWhich] = useState<Recoverable>(initialStatus ?? "all");
   const [counted, setCounted] = useState<RecoveryCount>();
   const time = new Date(since);
   const [sentCount, setSentCount] = useState(0);
@@ -53,11 +56,14 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
     }
     onDone(total);
   });
+  useEffect(() => {
+    if (initialStatus !== undefined) count.run();
+  }, []);
   const isReady = !Number.isNaN(time.getTime()) && counted?.count !== 0;
   const verb = counted === undefined ? "Count" : recoverVerb(counted);
   return (
     <FormDialog
-      title="Recover deliveries"
+      title={initialStatus === undefined ? "Resend deliveries of a period" : "Send what waits"}
       action={counted === undefined ? count : recover}
       verb={verb}
       isReady={isReady}
@@ -99,6 +105,6 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
 }
 
 function recoverVerb({ count, complete }: RecoveryCount): string {
-  if (!complete) return `Recover ${count}+`;
-  return count === 0 ? "Recover" : `Recover ${count}`;
+  if (!complete) return `Resend ${count}+`;
+  return count === 0 ? "Resend" : `Resend ${count}`;
 }

@@ -48,7 +48,7 @@ export function ResendDialog({ projectId, deliveries, onClose, onSent }: ResendD
     const count = deliveries.length - rest.length - failed.length;
     if (count > 0) onSent();
     if (failed.length > 0) return;
-    announce(count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`);
+    announce(count === 1 ? "1 delivery resent." : `${count} deliveries resent.`);
     if (!isClosed.current) onClose();
   });
 

@@ -2,52 +2,30 @@ import { useState } from "preact/hooks";
 import type { EventName } from "../../../client/src/client.ts";
 import { eventNames } from "../../../client/src/values.ts";
 import { sendDeploymentEvent } from "../data/deployment-events.ts";
-import { useSignedIn } from "../data/signed-in.ts";
-import { ActionButton, ErrorMessage } from "./components.tsx";
+import { Field } from "./components.tsx";
+import { FormDialog } from "./dialog.tsx";
 import { useAction } from "./use-action.ts";
 
 /** Sends a sample deployment event. Only in a local run. */
-export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: () => void }) {
-  const { announce } = useSignedIn();
+export function SendEventDialog({ projectId, onClose, onDone }: { projectId: string } & SentDialogProps) {
   const [name, setName] = useState<EventName>("deploy.succeeded");
   const [data, setData] = useState('{"environment":"production"}');
   const send = useAction(async () => {
     await sendDeploymentEvent(projectId, name, objectIn(data));
-    announce(`${name} was added to the queue.`);
-    onSent?.();
+    onDone(`${name} was added to the queue.`);
   });
   return (
-    <>
-      <div class="send-event">
-        <label>
-          <span>Simulate a deployment</span>
-          <input
-            list="known-events"
-            autoComplete="off"
-            spellcheck={false}
-            value={name}
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-          <datalist id="known-events">
-            {eventNames.map((each) => (
-              <option key={each} value={each} />
-            ))}
-          </datalist>
-        </label>
-        <label>
-          <span>Data</span>
-          <input
-            autoComplete="off"
-            spellcheck={false}
-            value={data}
-            onInput={({ currentTarget }) => setData(currentTarget.value)}
-          />
-        </label>
-        <ActionButton action={send}>Send deployment event</ActionButton>
-      </div>
-      <ErrorMessage error={send.error} />
-    </>
+    <FormDialog title="Simulate a deployment" action={send} verb="Send deployment event" onClose={onClose}>
+      <p>Adds an event to the queue, as the pipeline does. Only a local run offers this.</p>
+      <Field label="Event" path="" error={undefined} value={name} onInput={setName} suggestions={eventNames} />
+      <Field label="Data" path="" error={undefined} value={data} onInput={setData} rows={2} />
+    </FormDialog>
   );
+}
+
+interface SentDialogProps {
+  onClose(): void;
+  onDone(message: string): void;
 }
 
 /** @throws Error with what to fix */

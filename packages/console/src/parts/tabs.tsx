@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { accessHref, eventsHref, projectAuditHref, projectDeliveriesHref, projectHref } from "../data/route.ts";
 import { updateTitle } from "./components.tsx";
@@ -7,22 +8,33 @@ interface Tab {
   href: string;
 }
 
+interface TabsProps {
+  label: string;
+  tabs: Tab[];
+  chosen: string;
+  /** Shown in the same line, such as the filters of the chosen view. */
+  children?: ComponentChildren;
+}
+
 /** Links to the views of a screen. The title of the page names the chosen one, unless it is the first. */
-export function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chosen: string }) {
+export function Tabs({ label, tabs, chosen, children }: TabsProps) {
   useEffect(updateTitle);
   return (
-    <nav class="tabs" aria-label={label}>
-      {tabs.map(({ name, href }, index) => (
-        <a
-          key={name}
-          href={href}
-          aria-current={name === chosen ? "page" : undefined}
-          data-title={name === chosen && index > 0 ? "" : undefined}
-        >
-          {name}
-        </a>
-      ))}
-    </nav>
+    <div class="tab-row">
+      <nav class="tabs" aria-label={label}>
+        {tabs.map(({ name, href }, index) => (
+          <a
+            key={name}
+            href={href}
+            aria-current={name === chosen ? "page" : undefined}
+            data-title={name === chosen && index > 0 ? "" : undefined}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+      {children}
+    </div>
   );
 }
 
@@ -33,10 +45,11 @@ interface ProjectTabsProps {
   chosen: ProjectTab;
   /** Whether the views for admins are shown. Default: true. */
   isAdmin?: boolean;
+  children?: ComponentChildren;
 }
 
 /** The views of a project. The last two are for admins. */
-export function ProjectTabs({ projectId, chosen, isAdmin = true }: ProjectTabsProps) {
+export function ProjectTabs({ projectId, chosen, isAdmin = true, children }: ProjectTabsProps) {
   const tabs: (Tab & { name: ProjectTab })[] = [
     { name: "Webhooks", href: projectHref(projectId) },
     { name: "Deliveries", href: projectDeliveriesHref(projectId) },
@@ -46,5 +59,9 @@ export function ProjectTabs({ projectId, chosen, isAdmin = true }: ProjectTabsPr
     { name: "Access", href: accessHref(projectId) },
     { name: "Audit", href: projectAuditHref(projectId) },
   ];
-  return <Tabs label="Project" tabs={isAdmin ? [...tabs, ...forAdmins] : tabs} chosen={chosen} />;
+  return (
+    <Tabs label="Project" tabs={isAdmin ? [...tabs, ...forAdmins] : tabs} chosen={chosen}>
+      {children}
+    </Tabs>
+  );
 }

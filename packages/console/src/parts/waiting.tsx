@@ -16,12 +16,12 @@ const Due = ({ at }: { at: string }) => (Date.parse(at) <= Date.now() ? "now" : 
 /** Says in a list, in a few words, why a delivery is not attempted now or when it will be. */
 export function WaitingNote({ waiting }: { waiting: Waiting }) {
   const { waiting_for, next_attempt_at } = waiting;
-  if (isBeingSent(waiting)) return <span class="fine"> · being sent</span>;
+  if (isBeingSent(waiting)) return <span class="fine">being sent</span>;
   const { sentence, mark, isTimed } = textsOf(waiting);
   if (next_attempt_at === null && (isTimed || waiting_for === null)) return null;
   return (
     <span class="fine" title={waiting_for === null ? undefined : `${sentence}.`}>
-      {` · ${mark === "next" && isFailing(waiting) ? "retry" : mark} `}
+      {`${mark === "next" && isFailing(waiting) ? "retry" : mark} `}
       {isTimed && next_attempt_at !== null && <Due at={next_attempt_at} />}
     </span>
   );

@@ -1,18 +1,26 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client, Delivery, WebhookRef } from "../../../client/src/client.ts";
 import { deliveryFiltersOf } from "../data/address-filters.ts";
 import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery } from "../data/route.ts";
-import { useSignedIn } from "../data/signed-in.ts";
-import { duration } from "../data/time.ts";
-import { EmptyState, ErrorMessage, LoadMore, Skeleton, StatusBadge, Table, Time } from "../parts/components.tsx";
+import { shortId } from "../data/short.ts";
+import { clockTime, duration } from "../data/time.ts";
+import {
+  EmptyState,
+  ErrorMessage,
+  LoadMore,
+  ShortId,
+  Skeleton,
+  StatusBadge,
+  statusOf,
+  Table,
+  Time,
+} from "../parts/components.tsx";
 import { useDialog } from "../parts/dialog.tsx";
-import { DeliveryFilterBar } from "../parts/filter-bar.tsx";
 import { lazy } from "../parts/lazy.tsx";
-import { SendEvent } from "../parts/send-event.tsx";
 import { usePages } from "../parts/use-pages.ts";
 import { WaitingNote } from "../parts/waiting.tsx";
 
-const RecoverDialog = lazy(async () => (await import("../parts/recover.tsx")).RecoverDialog);
 const ResendDialog = lazy(async () => (await import("../parts/resend.tsx")).ResendDialog);
 
 const PAGE_SIZE = 20;
@@ -23,8 +31,6 @@ const PENDING_INTERVAL_MS = 2_000;
 const IDLE_INTERVAL_MS = 3_000;
 /** A filtered list, or one of a project, may read a thousand rows, so it is reloaded less often. */
 const SEARCH_INTERVAL_MS = 10_000;
-/** A new event needs this long to become a delivery. */
-const FAN_OUT_MS = 300;
 
 /** A webhook, or all webhooks of a project. */
 interface Scope {
@@ -36,17 +42,20 @@ interface Scope {
 interface DeliveryListProps {
   scope: Scope;
   isAdmin: boolean;
-  canRecover: boolean;
   openId: string | undefined;
   query: Query;
   /** The names of the project's webhooks by id, or their URLs without scheme, for a list of all webhooks. */
   webhookNames?: Map<string, string>;
+  /** The name of the webhook, for a list of one. */
+  webhookName?: string;
+  /** What the user may do next while the list is empty. */
+  next?: { text: string; action?: ComponentChildren; command?: string };
 }
 
 /** Deliveries of a webhook or of a project, newest first, reloaded at an interval. */
-export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhookNames }: DeliveryListProps) {
+export function DeliveryList(props: DeliveryListProps) {
+  const { scope, isAdmin, openId, query, webhookNames, webhookName, next } = props;
   const { projectId, webhookId } = scope;
-  const { canSendEvents } = useSignedIn();
   const filters = deliveryFiltersOf(query);
   const href = webhookId === undefined ? projectDeliveriesHref(projectId) : webhookHref(projectId, webhookId);
   const isSearch = webhookId === undefined || Object.keys(filters).some((name) => name !== "status");
@@ -63,19 +72,18 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
     },
   );
   const selection = useSelection(shown);
-  const { dialog, show, close, done } = useDialog(reload);
+  const { dialog, show, close } = useDialog(reload);
   const isFiltered = Object.keys(filters).length > 0;
-  const recover =
-    isAdmin && canRecover && webhookId !== undefined
-      ? () =>
-          show(
-            <RecoverDialog
-              webhookRef={{ projectId, webhookId }}
-              onClose={close}
-              onDone={(count) => done(recoveredText(count))}
-            />,
-          )
-      : undefined;
+  const nameOf = (delivery: Delivery) => {
+    const webhook = webhookName ?? webhookNames?.get(delivery.webhook_id) ?? "a deleted webhook";
+    return `${delivery.event} to ${webhook}, ${statusOf(delivery)}, ${clockTime(delivery.created_at)}`;
+  };
+  const selectAll = (
+    <label>
+      <input type="checkbox" checked={selection.isAll} onChange={selection.toggleAll} />
+      <span>Select all shown</span>
+    </label>
+  );
   const resend = () =>
     show(
       <ResendDialog
@@ -98,51 +106,30 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
 
   return (
     <section class="list" aria-label="Deliveries">
-      {canSendEvents && isAdmin && <SendEvent projectId={projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />}
-      <DeliveryFilterBar href={href} filters={filters} />
-      <div class="bar">
-        {isAdmin && shown.length > 0 && (
-          <label>
-            <input type="checkbox" checked={selection.isAll} onChange={selection.toggleAll} />
-            <span>Select all shown</span>
-          </label>
-        )}
-        {isAdmin && selection.chosen.length > 0 && (
-          <button type="button" class="plain small" onClick={resend}>
-            Resend {selection.chosen.length}
-          </button>
-        )}
-        <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
-        {recover && (
-          <button type="button" class="plain small" onClick={recover}>
-            Recover…
-          </button>
-        )}
-      </div>
+      {error && <span class="live">not live</span>}
       <ErrorMessage error={error} />
       {!isLoaded && !error && <Skeleton rows={5} />}
       {isLoaded && shown.length === 0 && (
-        <EmptyState title={emptyTitle(isFiltered, loadMore !== undefined)}>
-          {isFiltered ? (
-            <a href={href}>Clear filters</a>
-          ) : webhookNames?.size === 0 ? (
-            "Create a webhook first: a delivery is an event on its way to a webhook."
-          ) : (
-            "Deliveries appear here when a deployment event occurs and a webhook subscribes to it."
-          )}
+        <EmptyState
+          title={emptyTitle(isFiltered, loadMore !== undefined)}
+          {...(!isFiltered && { action: next?.action, command: next?.command })}
+        >
+          {isFiltered ? <a href={href}>Clear filters</a> : next?.text}
         </EmptyState>
       )}
       {shown.length > 0 && (
         <Table
           columns={[
-            ...(isAdmin ? [{ title: "Selected", isHidden: true }] : []),
+            ...(isAdmin ? [{ title: "Selected", class: "select", content: selectAll }] : []),
             "Status",
             "Event",
             ...(webhookNames ? ["Webhook"] : []),
-            { title: "Deployment", class: "deployment" },
-            "Attempts",
-            "Last attempt",
-            { title: "Created", class: "created" },
+            { title: "Last attempt", class: "in-full" },
+            { title: "Attempts", class: "in-full" },
+            { title: "Next", class: "in-full" },
+            { title: "Deployment", class: "in-full wide-only" },
+            "ID",
+            "Created",
           ]}
         >
           {shown.map((delivery) => (
@@ -150,7 +137,9 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
               {isAdmin && (
                 <td class="select">
                   <label>
-                    <span class="visually-hidden">Select delivery {delivery.id}</span>
+                    <span class="visually-hidden">
+                      Select {nameOf(delivery)} ({shortId(delivery.id)})
+                    </span>
                     <input
                       type="checkbox"
                       checked={selection.has(delivery)}
@@ -165,6 +154,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
               <td>
                 <a
                   id={delivery.id}
+                  aria-label={nameOf(delivery)}
                   // The link covers the row.
                   title={delivery.last_attempt?.hint ?? undefined}
                   href={withQuery(
@@ -180,17 +170,22 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
               {webhookNames && (
                 <td class="webhook">{webhookNames.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>
               )}
-              <td class="deployment">
-                {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
-              </td>
-              <td class="waits" data-label="attempts">
-                <span class="number">{delivery.attempt_count}</span>
-                <WaitingNote waiting={delivery} />
-              </td>
-              <td data-label={delivery.last_attempt ? "last attempt" : undefined}>
+              <td class="in-full" data-label={delivery.last_attempt ? "last attempt" : undefined}>
                 {delivery.last_attempt && resultOf(delivery.last_attempt)}
               </td>
-              <td class="created" data-label="created">
+              <td class="in-full" data-label="attempts">
+                <span class="number">{delivery.attempt_count}</span>
+              </td>
+              <td class="in-full">
+                <WaitingNote waiting={delivery} />
+              </td>
+              <td class="in-full wide-only">
+                {delivery.deployment_id !== null && <ShortId id={delivery.deployment_id} />}
+              </td>
+              <td>
+                <ShortId id={delivery.id} />
+              </td>
+              <td>
                 <Time at={delivery.created_at} />
               </td>
             </tr>
@@ -198,6 +193,14 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
         </Table>
       )}
       {loadMore && <LoadMore action={loadMore} />}
+      {selection.chosen.length > 0 && (
+        <div class="bar">
+          <span class="fine">{selection.chosen.length} selected</span>
+          <button type="button" class="primary small" onClick={resend}>
+            Resend {selection.chosen.length}
+          </button>
+        </div>
+      )}
       {dialog}
     </section>
   );
@@ -212,11 +215,6 @@ function resultOf({ error_code, status_code, duration_ms }: NonNullable<Delivery
 function emptyTitle(isFiltered: boolean, hasMore: boolean): string {
   if (hasMore) return "None found so far: older deliveries were not searched";
   return isFiltered ? "No deliveries match the filters" : "No deliveries yet";
-}
-
-function recoveredText(count: number): string {
-  if (count === 0) return "There were no deliveries to recover.";
-  return count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`;
 }
 
 function listIn(client: Client, { projectId, webhookId }: Scope, query: Parameters<Client["listDeliveries"]>[1]) {

@@ -43,9 +43,9 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
     ({ status }) => (status === "pending" ? PENDING_INTERVAL_MS : DONE_INTERVAL_MS),
   );
   const { data: delivery, error, reload } = loaded;
-  const redeliver = useAction(async (client) => {
+  const resend = useAction(async (client) => {
     await client.redeliver(webhookRef, deliveryId);
-    announce("Redelivery scheduled.");
+    announce("Resent.");
     reload();
   });
   return (
@@ -54,13 +54,13 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
         <Heading level={2}>{delivery ? <code>{delivery.event}</code> : "Delivery"}</Heading>
         {delivery && <StatusBadge delivery={delivery} />}
         <div class="actions">
-          {isAdmin && delivery && <ActionButton action={redeliver}>Redeliver</ActionButton>}
+          {isAdmin && delivery && <ActionButton action={resend}>Resend</ActionButton>}
           <a class="button plain" href={closeHref}>
             Close
           </a>
         </div>
       </div>
-      <ErrorMessage error={error ?? redeliver.error} />
+      <ErrorMessage error={error ?? resend.error} />
       {delivery === undefined && !error && <Skeleton rows={6} />}
       {delivery && <Content delivery={delivery} url={url} projectId={webhookRef.projectId} />}
     </section>

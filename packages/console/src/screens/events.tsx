@@ -13,7 +13,6 @@ import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "../dat
 import { approximate, elapsed } from "../data/time.ts";
 import { deploymentTone } from "../data/vocabulary.ts";
 import { Badge, Code, CopyButton, EmptyState, ErrorMessage, LoadMore, Skeleton, Time } from "../parts/components.tsx";
-import { EventFilterBar } from "../parts/filter-bar.tsx";
 import { useAction } from "../parts/use-action.ts";
 import { useLoaded } from "../parts/use-loaded.ts";
 
@@ -43,9 +42,7 @@ export function EventsView({ projectId, query }: { projectId: string; query: Que
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <section class="list" aria-label="Events">
-      <EventFilterBar href={href} filters={filters}>
-        <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
-      </EventFilterBar>
+      {error && <span class="live">not live</span>}
       <ErrorMessage error={error} />
       {feed === undefined && !error && <Skeleton rows={5} />}
       {feed !== undefined && deployments.length === 0 && (
@@ -129,9 +126,9 @@ function DeploymentItem({ projectId, deployment }: { projectId: string; deployme
     <li class="deployment-card">
       <div class="line">
         <Badge tone={deploymentTone(state)}>{state}</Badge>
-        <h3>
+        <h2>
           <code>{id}</code>
-        </h3>
+        </h2>
         <CopyButton text={id} label="Copy id" />
         {durationMs !== null && <span class="fine unit">took {elapsed(durationMs)}</span>}
         <a class="end" href={withQuery(projectDeliveriesHref(projectId), { deployment_id: id })}>

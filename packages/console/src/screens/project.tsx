@@ -1,12 +1,33 @@
-import { type ProjectView, type Query, verifyHref, webhookHref } from "../data/route.ts";
+import { deliveryFiltersOf, eventFiltersOf } from "../data/address-filters.ts";
+import {
+  eventsHref,
+  type ProjectView,
+  projectDeliveriesHref,
+  type Query,
+  verifyHref,
+  webhookHref,
+} from "../data/route.ts";
 import { revealedSecrets } from "../data/session.ts";
+import { cutMiddle } from "../data/short.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { Sparkline } from "../parts/bars.tsx";
-import { Badge, EmptyState, ErrorMessage, Events, Heading, Skeleton, Table, Time } from "../parts/components.tsx";
+import {
+  Badge,
+  EmptyState,
+  ErrorMessage,
+  Events,
+  Heading,
+  ShortId,
+  Skeleton,
+  Table,
+  Time,
+  Url,
+} from "../parts/components.tsx";
 import { SecretDialog, useDialog } from "../parts/dialog.tsx";
+import { DeliveryFilterBar, EventFilterBar } from "../parts/filter-bar.tsx";
 import { CertificationBadge, HealthBadge, useListStats } from "../parts/health.tsx";
 import { lazy } from "../parts/lazy.tsx";
-import { SendEvent } from "../parts/send-event.tsx";
+import { SendEventDialog } from "../parts/send-event.tsx";
 import { ProjectTabs } from "../parts/tabs.tsx";
 import { useLoaded } from "../parts/use-loaded.ts";
 import { WebhookForm } from "../parts/webhook-form.tsx";
@@ -31,7 +52,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
   const { project, isAdmin, isKnown } = useProject(projectId);
   const loaded = useLoaded(projectId, (client) => client.listWebhooks(projectId), WEBHOOKS_INTERVAL_MS);
   const { data: webhooks, error, reload } = loaded;
-  const { dialog, show, close } = useDialog(reload);
+  const { dialog, show, close, done } = useDialog(reload);
   const openForm = () =>
     show(
       <WebhookForm
@@ -70,25 +91,51 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         onClose={close}
       />,
     );
+  const simulate = () => show(<SendEventDialog projectId={projectId} onClose={close} onDone={done} />);
+  const noWebhooks = {
+    text: "A webhook sends this project's deployment events to your URL, signed and with retries.",
+    ...(isAdmin && {
+      action: (
+        <button type="button" class="plain" onClick={openForm}>
+          Create the first webhook
+        </button>
+      ),
+      command: `svc webhooks create <url> --events deploy.failed --project ${projectId}`,
+    }),
+  };
+  const nextEvent = {
+    text: "Deliveries appear here when a deployment event occurs and a webhook subscribes to it.",
+    action: <a href={eventsHref(projectId)}>See the events</a>,
+  };
   const isReady = webhooks !== undefined && isKnown;
   const stats = useListStats(projectId, view === "webhooks" ? webhooks : undefined);
 
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-      </nav>
       <div class="head">
         <Heading>{project?.name ?? "Project"}</Heading>
         {project && !isAdmin && <Badge tone="neutral">Read-only (viewer)</Badge>}
         {isAdmin && (
-          <button type="button" class="primary" onClick={openForm}>
-            New webhook
-          </button>
+          <div class="actions">
+            {canSendEvents && (
+              <button type="button" class="plain" onClick={simulate}>
+                Simulate a deployment
+              </button>
+            )}
+            <button type="button" class="primary" onClick={openForm}>
+              New webhook
+            </button>
+          </div>
         )}
       </div>
-      {isKnown && <ProjectTabs projectId={projectId} chosen={tabOf[view]} isAdmin={isAdmin} />}
-      {canSendEvents && isAdmin && view !== "deliveries" && <SendEvent projectId={projectId} />}
+      {isKnown && (
+        <ProjectTabs projectId={projectId} chosen={tabOf[view]} isAdmin={isAdmin}>
+          {view === "deliveries" && (
+            <DeliveryFilterBar href={projectDeliveriesHref(projectId)} filters={deliveryFiltersOf(query)} />
+          )}
+          {view === "events" && <EventFilterBar href={eventsHref(projectId)} filters={eventFiltersOf(query)} />}
+        </ProjectTabs>
+      )}
       {view === "events" && <EventsView projectId={projectId} query={query} />}
       {view !== "events" && <ErrorMessage error={error} />}
       {!isReady && !error && view !== "events" && <Skeleton />}
@@ -96,15 +143,15 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         <DeliveryList
           scope={{ projectId }}
           isAdmin={isAdmin}
-          canRecover={false}
           openId={undefined}
           query={query}
           webhookNames={new Map(webhooks.map(({ id, name, url }) => [id, name ?? url.replace(/^https?:\/\//, "")]))}
+          next={webhooks.length === 0 ? noWebhooks : nextEvent}
         />
       )}
       {isReady && view === "webhooks" && webhooks.length === 0 && (
-        <EmptyState title="No webhooks yet">
-          A webhook sends this project's deployment events to your URL, signed and with retries.
+        <EmptyState title="No webhooks yet" {...noWebhooks}>
+          {noWebhooks.text}
         </EmptyState>
       )}
       {isReady && view === "webhooks" && webhooks.length > 0 && (
@@ -112,8 +159,12 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
           {webhooks.map((webhook) => (
             <tr key={webhook.id} class="linked">
               <td class="strong breaks">
-                <a href={webhookHref(projectId, webhook.id)}>{webhook.name ?? webhook.url}</a>
-                {webhook.name !== undefined && <span class="fine"> {webhook.url}</span>}
+                <a href={webhookHref(projectId, webhook.id)} title={webhook.url}>
+                  {webhook.name ?? cutMiddle(webhook.url)}
+                </a>
+                <span class="second">
+                  <ShortId id={webhook.id} /> {webhook.name !== undefined && <Url url={webhook.url} />}
+                </span>
               </td>
               <td>
                 <Events names={webhook.events} max={2} />

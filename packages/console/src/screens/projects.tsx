@@ -33,9 +33,6 @@ export function AdminPage({ projectId, chosen, children }: AdminPageProps) {
   const { project, isAdmin, isKnown } = useProject(projectId);
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-      </nav>
       <div class="head">
         <Heading>{project?.name ?? "Project"}</Heading>
       </div>

@@ -16,9 +16,9 @@ import {
   withQuery,
 } from "../data/route.ts";
 import { previousSecretExpiresAt, recordRotation, revealedSecrets } from "../data/session.ts";
+import { cutMiddle, shortId } from "../data/short.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import {
-  ActionButton,
   Countdown,
   causeOfDisabling,
   ErrorMessage,
@@ -27,11 +27,15 @@ import {
   RadioGroup,
   Skeleton,
   Time,
+  Url,
 } from "../parts/components.tsx";
 import { ConfirmDialog, FormDialog, OverlapDialog, SecretDialog, useDialog } from "../parts/dialog.tsx";
+import { DeliveryFilterBar } from "../parts/filter-bar.tsx";
 import { FilterTrial } from "../parts/filter-field.tsx";
-import { CertificationBadge, HealthBadge, HealthNote } from "../parts/health.tsx";
+import { CertificationBadge, HealthBadge, HealthNote, noteOf } from "../parts/health.tsx";
 import { lazy } from "../parts/lazy.tsx";
+import { Menu } from "../parts/menu.tsx";
+import { SendEventDialog } from "../parts/send-event.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { type LeadTo, useAction } from "../parts/use-action.ts";
 import { useLoaded } from "../parts/use-loaded.ts";
@@ -41,6 +45,7 @@ import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { useProject } from "./projects.tsx";
 
+const RecoverDialog = lazy(async () => (await import("../parts/recover.tsx")).RecoverDialog);
 const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
 const Certification = lazy(async () => (await import("./certification.tsx")).Certification);
 const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
@@ -65,52 +70,42 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
   const { data: webhook, error, reload } = loaded;
   const dialogs = useDialog(reload);
 
+  const crumbs = (
+    <nav class="crumbs" aria-label="Breadcrumb">
+      <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a> <span aria-hidden="true">/</span>
+    </nav>
+  );
+  // In the list of deliveries, what is wrong takes the place of the settings: the page begins with its content.
+  const isQuiet = webhook?.enabled && webhook.suspended_at === undefined && webhook.mode !== "shadow";
+  const hasFacts = view !== "deliveries" || (isQuiet && noteOf(webhook.health) === undefined);
+
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-        <span aria-hidden="true">/</span>
-        <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
-      </nav>
-      {webhook === undefined && error && <Heading>Webhook</Heading>}
+      {webhook === undefined && error && (
+        <div class="head">
+          {crumbs}
+          <Heading>Webhook</Heading>
+        </div>
+      )}
       <ErrorMessage error={error} />
       {(webhook === undefined || !isKnown) && !error && <Skeleton />}
       {webhook !== undefined && isKnown && (
         <>
           <div class="head">
+            {crumbs}
             <Heading>
-              <span class="url">{webhook.name ?? webhook.url}</span>
+              <span title={webhook.url}>{webhook.name ?? cutMiddle(webhook.url, 60)}</span>
             </Heading>
-            {isAdmin && <Actions webhook={webhook} {...dialogs} />}
-          </div>
-          <p class="facts">
             <HealthBadge webhook={webhook} />
             <CertificationBadge webhook={webhook} />
-            {webhook.name !== undefined && <span class="fine breaks">{webhook.url}</span>}
-            <Events names={webhook.events} />
-            {webhook.format && <span class="chip">{formatLabels[webhook.format]}</span>}
-            {webhook.delivery && (
-              <span class="chip">
-                latest state{webhook.settle_seconds === undefined ? "" : `, after ${webhook.settle_seconds} s`}
-              </span>
-            )}
-            {webhook.header_names && <span class="fine">headers {webhook.header_names.join(", ")}</span>}
-            <span class="fine">
-              created <Time at={webhook.created_at} />
-            </span>
-          </p>
-          {webhook.filter && (
-            <details>
-              <summary>
-                Only events with <code class="breaks">{filterLines(webhook.filter).join(", ")}</code>
-              </summary>
-              <FilterTrial projectId={projectId} webhook={{ events: webhook.events, filter: webhook.filter }} />
-            </details>
-          )}
+            {webhook.name !== undefined && <Url url={webhook.url} />}
+            {isAdmin && <Actions webhook={webhook} {...dialogs} />}
+          </div>
+          {hasFacts && <Facts webhook={webhook} isFull={view !== "deliveries"} />}
           {webhook.suspended_at !== undefined && (
             <p class="note bad">
               The operator has suspended the project <Time at={webhook.suspended_at} />. Its deliveries are held until
-              the suspension ends and an admin recovers them.
+              the suspension ends and an admin resends them.
             </p>
           )}
           {webhook.mode === "shadow" && (
@@ -120,7 +115,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
             <p class={webhook.disabled_reason === "manual" ? "note neutral" : "note bad"}>
               Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
               {causeOfDisabling(webhook.disabled_reason)}. New events are held until an admin enables the webhook and
-              recovers them.
+              resends them.
             </p>
           )}
           {/* The health view has the same facts. */}
@@ -136,7 +131,11 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
               { name: tabOf.certification, href: certificationHref(projectId, webhookId) },
               { name: tabOf.verify, href: verifyHref(projectId, webhookId) },
             ]}
-          />
+          >
+            {view === "deliveries" && (
+              <DeliveryFilterBar href={webhookHref(projectId, webhookId)} filters={deliveryFiltersOf(query)} />
+            )}
+          </Tabs>
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "health" && <HealthView webhook={webhook} webhookRef={webhookRef} query={query} />}
           {view === "certification" && (
@@ -152,8 +151,14 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
                 scope={webhookRef}
                 query={query}
                 isAdmin={isAdmin}
-                canRecover={webhook.enabled && webhook.suspended_at === undefined}
                 openId={deliveryId}
+                webhookName={webhook.name ?? cutMiddle(webhook.url)}
+                next={{
+                  text: webhook.filter
+                    ? "Only events that match its filter are sent. The view Health shows what the filter decides about the last events."
+                    : "Deliveries appear here when a deployment event occurs that the webhook subscribes to.",
+                  ...(isAdmin && { command: `svc webhooks test ${shortId(webhookId)}` }),
+                }}
               />
               {deliveryId && (
                 <DeliveryDetail
@@ -174,12 +179,42 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
   );
 }
 
+/** What the webhook sends, and how. @param isFull whether the filter can be tried */
+function Facts({ webhook, isFull }: { webhook: Webhook; isFull: boolean }) {
+  const { project_id: projectId, events, filter, format, delivery, settle_seconds, header_names, created_at } = webhook;
+  return (
+    <>
+      <p class="facts">
+        <Events names={events} max={isFull ? events.length : 4} />
+        {filter && !isFull && <span class="fine one-line">only {filterLines(filter).join(", ")}</span>}
+        {format && <span class="chip">{formatLabels[format]}</span>}
+        {delivery && (
+          <span class="chip">latest state{settle_seconds === undefined ? "" : `, after ${settle_seconds} s`}</span>
+        )}
+        {header_names && <span class="fine">headers {header_names.join(", ")}</span>}
+        <span class="fine">
+          created <Time at={created_at} />
+        </span>
+      </p>
+      {filter && isFull && (
+        <details>
+          <summary>
+            Only events with <code class="breaks">{filterLines(filter).join(", ")}</code>
+          </summary>
+          <FilterTrial projectId={projectId} webhook={{ events, filter }} />
+        </details>
+      )}
+    </>
+  );
+}
+
 interface ActionsProps extends Pick<ReturnType<typeof useDialog>, "show" | "close" | "done"> {
   webhook: Webhook;
 }
 
+/** One button for what the state calls for; the rest is in a menu. */
 function Actions({ webhook, show, close, done }: ActionsProps) {
-  const { announce } = useSignedIn();
+  const { announce, canSendEvents } = useSignedIn();
   const { id: webhookId, project_id: projectId } = webhook;
   const change = (changes: Parameters<Client["updateWebhook"]>[1], message: string) => async (client: Client) => {
     await client.updateWebhook(webhookRefOf(webhook), changes);
@@ -193,7 +228,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         webhook={webhook}
         onClose={close}
         onSent={(id, leadTo) => {
-          done("Test delivery sent to the queue.");
+          done("Test delivery sent.");
           leadTo(deliveryHref(projectId, webhookId, id));
         }}
       />,
@@ -211,7 +246,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         </p>
         <p>
           No delivery is lost: pending deliveries and those of new events are held. After you enable the webhook, send
-          them with “Recover…”.
+          them with “Resend…”.
         </p>
       </ConfirmDialog>,
     );
@@ -274,38 +309,64 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         onClose={close}
       >
         <p class="breaks">
+          {webhook.name && `“${webhook.name}”, `}
           <code>{webhook.url}</code> will receive no more events. Pending deliveries are cancelled, and the secret and
           the delivery log are deleted. This cannot be undone.
         </p>
       </ConfirmDialog>,
     );
+  const resend = (status?: "pending") =>
+    show(
+      <RecoverDialog
+        webhookRef={webhookRefOf(webhook)}
+        initialStatus={status}
+        onClose={close}
+        onDone={(count) => done(resentText(count))}
+      />,
+    );
+  const simulate = () => show(<SendEventDialog projectId={projectId} onClose={close} onDone={done} />);
+  const isFailing = ["failing", "probing", "slow"].includes(webhook.health.state);
+  const main = !webhook.enabled
+    ? { verb: "Enable", run: enable.run, look: "primary" }
+    : webhook.mode === "shadow"
+      ? { verb: "Go live", run: goLive.run, look: "primary" }
+      : isFailing
+        ? { verb: "Send what waits", run: () => resend("pending"), look: "primary" }
+        : { verb: "Send test", run: sendTest, look: webhook.health.state === "new" ? "primary" : "plain" };
+  const others: [verb: string, run: () => void, isOffered?: boolean][] = [
+    ["Send test", sendTest, main.verb !== "Send test"],
+    ["Simulate a deployment", simulate, canSendEvents],
+    ["Resend…", () => resend(), webhook.enabled && webhook.suspended_at === undefined],
+    ["Edit", edit],
+    ["Rotate secret", rotate],
+    ["Disable", disable, webhook.enabled],
+  ];
   return (
     <div class="actions">
-      <button type="button" class={webhook.enabled ? "primary" : "plain"} onClick={sendTest}>
-        Send test
+      <button type="button" class={main.look} aria-disabled={enable.isBusy || goLive.isBusy} onClick={main.run}>
+        {main.verb}
       </button>
-      {webhook.enabled ? (
-        <button type="button" class="plain" onClick={disable}>
-          Disable
+      <Menu label="More">
+        {others.map(
+          ([verb, run, isOffered = true]) =>
+            isOffered && (
+              <button key={verb} type="button" onClick={run}>
+                {verb}
+              </button>
+            ),
+        )}
+        <button type="button" class="bad" onClick={remove}>
+          Delete
         </button>
-      ) : (
-        <ActionButton action={enable} look="primary">
-          Enable
-        </ActionButton>
-      )}
-      {webhook.mode === "shadow" && <ActionButton action={goLive}>Go live</ActionButton>}
-      <button type="button" class="plain" onClick={edit}>
-        Edit
-      </button>
-      <button type="button" class="plain" onClick={rotate}>
-        Rotate secret
-      </button>
-      <button type="button" class="danger" onClick={remove}>
-        Delete
-      </button>
+      </Menu>
       <ErrorMessage error={enable.error ?? goLive.error} />
     </div>
   );
+}
+
+function resentText(count: number): string {
+  if (count === 0) return "There were no deliveries to resend.";
+  return count === 1 ? "1 delivery resent." : `${count} deliveries resent.`;
 }
 
 /** Leads from a new webhook to its first delivery. Shown until it was called, and for the rest of the session that created it. */

@@ -1,0 +1,9 @@
+/** The first characters of an id, which are enough for `svc`. They contain the time in milliseconds. */
+export const shortId = (id: string): string => id.slice(0, 12);
+
+/** Cuts the middle out of a long text: the ends of URLs differ most. @param max most characters of the result */
+export function cutMiddle(text: string, max = 48): string {
+  if (text.length <= max) return text;
+  const end = Math.floor(max / 3);
+  return `${text.slice(0, max - end - 1)}…${text.slice(-end)}`;
+}
