@@ -8,7 +8,7 @@ import { deploymentsOf, mergeEvents } from "../../../packages/client/src/deploym
 import { detailOf } from "../../../packages/client/src/event-detail.ts";
 import { deliveryFiltersOf, eventFiltersOf, idOf } from "../../../packages/console/src/data/address-filters.ts";
 import { bodyOf, curlOf, headersOf } from "../../../packages/console/src/data/attempt-request.ts";
-import { attemptBars, linesThrough, scaleTop } from "../../../packages/console/src/data/chart-points.ts";
+import { attemptBars, attemptScale, linesThrough, scaleTop } from "../../../packages/console/src/data/chart-points.ts";
 import { routeOf, withQuery } from "../../../packages/console/src/data/route.ts";
 import { percent } from "../../../packages/console/src/data/share.ts";
 import { needs } from "../../support/optional-program.ts";
@@ -216,23 +216,31 @@ describe("charts", () => {
   const bucket = (attempts: number, succeeded: number) => ({ attempts, succeeded });
 
   test("successes go up from the line and failures go down, on one scale", () => {
-    expect(attemptBars([bucket(40, 40), bucket(30, 20), bucket(0, 0), bucket(10, 0)], size)).toEqual({
-      baseline: 40,
-      max: { succeeded: 40, failed: 10 },
+    const buckets = [bucket(50, 50), bucket(30, 20), bucket(0, 0), bucket(10, 0)];
+    expect(attemptBars(buckets, size, attemptScale(buckets))).toEqual({
+      baseline: 25,
       bars: [
-        { succeeded: { x: 2.5, width: 20, y: 0, height: 40 }, failed: null },
-        { succeeded: { x: 27.5, width: 20, y: 20, height: 20 }, failed: { x: 27.5, width: 20, y: 40, height: 10 } },
+        { succeeded: { x: 2.5, width: 20, y: 0, height: 25 }, failed: null },
+        { succeeded: { x: 27.5, width: 20, y: 15, height: 10 }, failed: { x: 27.5, width: 20, y: 25, height: 5 } },
         { succeeded: null, failed: null },
-        { succeeded: null, failed: { x: 77.5, width: 20, y: 40, height: 10 } },
+        { succeeded: null, failed: { x: 77.5, width: 20, y: 25, height: 5 } },
       ],
     });
+  });
+
+  test.each([
+    [[], { top: 1, hasFailures: false }],
+    [[bucket(41, 41), bucket(3, 3)], { top: 50, hasFailures: false }],
+    [[bucket(3, 3), bucket(20, 1)], { top: 20, hasFailures: true }],
+  ])("the scale of the buckets %j is %j", (buckets, scale) => {
+    expect(attemptScale(buckets)).toEqual(scale);
   });
 
   test.each([
     ["one failure among many successes", bucket(100_001, 100_000), "failed"],
     ["one success among many failures", bucket(100_001, 1), "succeeded"],
   ] as const)("%s is visible and inside the chart", (_, value, name) => {
-    const [bars] = attemptBars([value], size).bars;
+    const [bars] = attemptBars([value], size, attemptScale([value])).bars;
     const rectangle = bars?.[name];
     expect(rectangle?.height).toBe(2);
     expect(rectangle?.y).toBeGreaterThanOrEqual(0);
@@ -242,10 +250,10 @@ describe("charts", () => {
   test.each([
     [[], 50, []],
     [[bucket(0, 0)], 50, [{ succeeded: null, failed: null }]],
-    [[bucket(3, 3)], 50, [{ succeeded: { x: 10, width: 80, y: 0, height: 50 }, failed: null }]],
-    [[bucket(3, 0)], 0, [{ succeeded: null, failed: { x: 10, width: 80, y: 0, height: 50 } }]],
+    [[bucket(5, 5)], 50, [{ succeeded: { x: 10, width: 80, y: 0, height: 50 }, failed: null }]],
+    [[bucket(5, 0)], 25, [{ succeeded: null, failed: { x: 10, width: 80, y: 25, height: 25 } }]],
   ])("the buckets %j have the line at %i", (buckets, baseline, bars) => {
-    expect(attemptBars(buckets, size)).toMatchObject({ baseline, bars });
+    expect(attemptBars(buckets, size, attemptScale(buckets))).toMatchObject({ baseline, bars });
   });
 
   test("a line ends at a bucket without a value, and a single value is a short level line", () => {

@@ -1,3 +1,4 @@
+import { resolveObjectURL } from "node:buffer";
 import { shortId } from "../../../packages/console/src/data/short.ts";
 import { clockTime } from "../../../packages/console/src/data/time.ts";
 import { browser, click, count, elapse, enter, open, shows, textOf, until } from "../../support/browser-page.ts";
@@ -152,6 +153,71 @@ test("deliveries that are sent again: an error of all ends the run, which contin
   expect(disabled()).toEqual(["Resend 0"]);
   await click("Cancel");
   expect(textOf()).toContain("Resend 3");
+});
+
+test.each([
+  ["a test", "", "succeeded: 200", ["Send test", "Send test"]],
+  ["a delivery that is resent", `/deliveries/${deliveryOf(1).id}`, "failed: timeout", ["Resend"]],
+] as const)("the message about %s ends with its outcome, once", async (_, address, outcome, clicks) => {
+  const delivery = { ...deliveryOf(1, "pending"), payload: {}, attempts: [] as object[] };
+  respond("POST test", () => json(delivery, {}, 202));
+  respond(`GET ${delivery.id}`, () => json(delivery));
+  respond("POST redeliver", () => json(delivery, {}, 202));
+  await start(`${hash}${address}`);
+  for (const name of clicks) await click(name);
+  await open(`${hash}/deliveries/${delivery.id}`);
+  await shows("No attempts yet");
+  const isFailed = outcome !== "succeeded: 200";
+  delivery.attempts = [isFailed ? { ...attempt, status_code: null, error_code: "timeout" } : attempt];
+  await shows(`deploy.failed ${outcome}.`);
+  await elapse(10_000);
+  expect(textOf()).not.toContain(`deploy.failed ${outcome}.`);
+});
+
+test("a list of projects names the health of each: what needs somebody first", async () => {
+  const lists: Record<string, object[]> = {
+    failing: [webhook, { ...webhook, health: { ...webhook.health, state: "probing" } }],
+    disabled: [{ ...webhook, enabled: false, disabled_reason: "gone" }],
+    healthy: [webhook, { ...webhook, enabled: false, disabled_reason: "manual" }],
+    empty: [],
+  };
+  const projects = Object.keys(lists).map((id) => ({ id, name: id, role: "admin", created_at: at }));
+  respond("GET v1/projects", () => json(projects));
+  respond("GET webhooks", ({ path }) => json(lists[path.split("/").at(-2) ?? ""]));
+  await start("#/projects");
+  await shows("failing 1 failing admin");
+  for (const text of ["disabled 1 disabled", "healthy healthy", "empty no webhooks"]) expect(textOf()).toContain(text);
+});
+
+test("an audit is filtered, searched and exported, the export from all its pages", async () => {
+  const entryOf = (action: string, user_id: string, id: string) => {
+    const actor = { type: "jwt", user_id };
+    return { id, at, action, actor, resource_id: "r-1", details: { name: id } };
+  };
+  const first = [entryOf("webhook.created", "ann", "one"), entryOf("member.removed", "ann", "two")];
+  const second = [entryOf("webhook.deleted", "bob", "three"), entryOf("webhook.deleted", "ann", "four")];
+  const link = '<https://api.test/v1/next?cursor=0193a000-0000-7000-8000-00000000d301>; rel="next"';
+  respond("GET audit-events", ({ query }) => (query.cursor ? json(second) : json(first, { Link: link })));
+  await start("#/audit");
+  await shows("removed the user");
+  await enter("About", "webhook");
+  expect(textOf()).not.toContain("removed the user");
+  const field = browser.page.body.all().find((node) => node.getAttribute("type") === "search");
+  Object.assign(field ?? {}, { value: " ANN " });
+  field?.dispatchEvent(new Event("input"));
+  await click("Export all that match");
+  await shows("Save audit.ndjson");
+  const file = browser.page.body.all().find((node) => node.getAttribute("download") !== undefined);
+  const lines = await resolveObjectURL(file?.getAttribute("href") ?? "")?.text();
+  expect(
+    lines
+      ?.trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).id),
+  ).toEqual(["one", "four"]);
+  Object.assign(field ?? {}, { value: "nobody" });
+  field?.dispatchEvent(new Event("input"));
+  await shows("None of the entries shown matches");
 });
 
 describe("a recovery", () => {

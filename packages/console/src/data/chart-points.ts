@@ -24,10 +24,16 @@ export interface BucketBars {
 
 export interface AttemptBars {
   bars: BucketBars[];
-  /** The line from which successes go up and failures go down, so that they differ without their colors. */
+  /** The line from which successes go up and failures go down, so that they differ without their colors: zero. */
   baseline: number;
-  /** The most successes and the most failures of a bucket. */
-  max: { succeeded: number; failed: number };
+}
+
+/** What charts have in common that are compared. */
+export interface AttemptScale {
+  /** The value at the top, and at the bottom if there is a lower half. */
+  top: number;
+  /** Whether there is a lower half. */
+  hasFailures: boolean;
 }
 
 /** Share of a bucket's width that its bar leaves empty. */
@@ -35,22 +41,25 @@ const GAP = 0.2;
 /** The least height of a bar: one failure among thousands of successes stays visible. */
 const MIN_HEIGHT = 2;
 
-/** Returns the bars of attempts over time: successes above a line, failures below it, on the same scale. */
-export function attemptBars(buckets: readonly AttemptBucket[], { width, height }: Size): AttemptBars {
-  const failedIn = ({ attempts, succeeded }: AttemptBucket) => attempts - succeeded;
-  const max = {
-    succeeded: Math.max(0, ...buckets.map(({ succeeded }) => succeeded)),
-    failed: Math.max(0, ...buckets.map(failedIn)),
-  };
-  const total = max.succeeded + max.failed;
-  // Room for the least height below the line, and above it.
-  const room = (most: number) => (most === 0 ? 0 : MIN_HEIGHT);
-  const wanted = total === 0 ? height : (height * max.succeeded) / total;
-  const baseline = Math.min(Math.max(wanted, room(max.succeeded)), height - room(max.failed));
+const failedIn = ({ attempts, succeeded }: AttemptBucket) => attempts - succeeded;
+
+/** Returns the scale on which every bucket has room. */
+export function attemptScale(buckets: readonly AttemptBucket[]): AttemptScale {
+  const most = buckets.map((bucket) => Math.max(bucket.succeeded, failedIn(bucket)));
+  return { top: scaleTop(Math.max(1, ...most)), hasFailures: buckets.some((bucket) => failedIn(bucket) > 0) };
+}
+
+/** Returns the bars of attempts over time: successes above a line, failures below it. */
+export function attemptBars(
+  buckets: readonly AttemptBucket[],
+  { width, height }: Size,
+  { top, hasFailures }: AttemptScale,
+): AttemptBars {
+  const baseline = hasFailures ? height / 2 : height;
   const step = width / buckets.length;
-  const bar = (index: number, count: number, most: number, space: number, isAbove: boolean): Rectangle | null => {
+  const bar = (index: number, count: number, isAbove: boolean): Rectangle | null => {
     if (count === 0) return null;
-    const barHeight = Math.min(space, Math.max(MIN_HEIGHT, (space * count) / most));
+    const barHeight = Math.max(MIN_HEIGHT, (baseline * count) / top);
     return {
       x: round(step * (index + GAP / 2)),
       width: round(step * (1 - GAP)),
@@ -59,10 +68,10 @@ export function attemptBars(buckets: readonly AttemptBucket[], { width, height }
     };
   };
   const bars = buckets.map((bucket, index) => ({
-    succeeded: bar(index, bucket.succeeded, max.succeeded, baseline, true),
-    failed: bar(index, failedIn(bucket), max.failed, height - baseline, false),
+    succeeded: bar(index, bucket.succeeded, true),
+    failed: bar(index, failedIn(bucket), false),
   }));
-  return { bars, baseline: round(baseline), max };
+  return { bars, baseline };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Attempt, Delivery, DeliveryStatus, Project, Webhook } from "../../../client/src/client.ts";
+import type { Attempt, Delivery, DeliveryStatus, Webhook } from "../../../client/src/client.ts";
 import { type DeploymentState, type Outcome, outcomeIn } from "../../../client/src/deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
@@ -57,8 +57,6 @@ export const healthStates = {
   shadow: { badge: "shadow", tone: "neutral", note: "In shadow mode" },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
 } satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;
-
-export const roleTones = { admin: "neutral", viewer: "neutral" } satisfies Record<Project["role"], Tone>;
 
 export type DisabledReason = NonNullable<Webhook["disabled_reason"]>;
 

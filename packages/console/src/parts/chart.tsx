@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { WebhookStats } from "../../../client/src/client.ts";
-import { attemptBars, linesThrough, scaleTop } from "../data/chart-points.ts";
+import { attemptScale, linesThrough, scaleTop } from "../data/chart-points.ts";
 import { duration } from "../data/time.ts";
 import { Bars, type Buckets, summaryOf, timeOf } from "./bars.tsx";
 import { Table } from "./components.tsx";
@@ -15,7 +15,7 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
   const slowestMs = scaleTop(Math.max(1, ...buckets.map(({ p95_ms }) => p95_ms ?? 0)));
   const minutes = stats.bucket_seconds / 60;
   const period = minutes < 60 ? `${minutes} min` : `${minutes / 60} h`;
-  const { max } = attemptBars(buckets, LARGE);
+  const scale = attemptScale(buckets);
   const quarters = [0, 1, 2, 3].map((quarter) => buckets[Math.floor((quarter * buckets.length) / 4)]?.start ?? since);
   const axis = (
     <p class="axis fine" aria-hidden="true">
@@ -31,8 +31,8 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
         <figcaption id={`${id}-attempts`}>
           Attempts per {period}: <span class="key good">▲ succeeded</span> <span class="key bad">▼ failed</span>
         </figcaption>
-        <Plot top={String(max.succeeded)} bottom={String(max.failed)}>
-          <Bars buckets={buckets} size={LARGE} label={`Attempts per ${period}: ${summaryOf(stats)}`}>
+        <Plot labels={[scale.top, 0, ...(scale.hasFailures ? [scale.top] : [])]}>
+          <Bars buckets={buckets} size={LARGE} scale={scale} label={`Attempts per ${period}: ${summaryOf(stats)}`}>
             <Grid />
           </Bars>
         </Plot>
@@ -43,7 +43,7 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
           <figcaption id={`${id}-times`}>
             Response time: <span class="key">━ median</span> <span class="key">┅ 95 % are faster</span>
           </figcaption>
-          <Plot top={duration(slowestMs)} bottom="0">
+          <Plot labels={[duration(slowestMs), 0]}>
             <svg
               class="lines"
               role="img"
@@ -73,18 +73,18 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
 }
 
 interface PlotProps {
-  /** The values at the ends of the vertical axis. */
-  top: string;
-  bottom: string;
+  /** The values of the vertical axis, from its top to its bottom. */
+  labels: (string | number)[];
   children: ComponentChildren;
 }
 
-const Plot = ({ top, bottom, children }: PlotProps) => (
+const Plot = ({ labels, children }: PlotProps) => (
   <div class="plot">
     {children}
     <p class="scale fine" aria-hidden="true">
-      <span>{top}</span>
-      <span>{bottom}</span>
+      {labels.map((label, index) => (
+        <span key={index}>{label}</span>
+      ))}
     </p>
   </div>
 );

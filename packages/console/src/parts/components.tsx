@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { Delivery, WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Delivery, WebhookEventName } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
 import { isOutage } from "../data/outage.ts";
 import { cutMiddle, shortId } from "../data/short.ts";
@@ -53,19 +53,6 @@ export const isFailing = ({ status, last_attempt }: Pick<Delivery, "status" | "l
 /** Completes the sentence "Disabled …". A reason that this version does not know is shown as it is. */
 export function causeOfDisabling(reason: DisabledReason | null): string {
   return reason === null ? "" : (disabledReasons[reason]?.cause ?? `(${reason})`);
-}
-
-type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason" | "suspended_at">;
-
-export function WebhookBadge({ webhook: { enabled, disabled_reason, suspended_at } }: { webhook: WebhookState }) {
-  if (suspended_at !== undefined) return <Badge tone="bad">suspended</Badge>;
-  if (enabled) return <Badge tone="good">enabled</Badge>;
-  const { tone } = (disabled_reason && disabledReasons[disabled_reason]) ?? { tone: "bad" as const };
-  return (
-    <Badge tone={tone} title={`disabled ${causeOfDisabling(disabled_reason)}`}>
-      disabled
-    </Badge>
-  );
 }
 
 /** A URL on one line, without its middle if it is long. The whole one is its tooltip. */
@@ -299,7 +286,15 @@ export const RowButton = ({ verb, name, onClick }: { verb: string; name: string;
 
 const COPIED_MS = 2_500;
 
-export function CopyButton({ text, label = "Copy", onCopy }: { text: string; label?: string; onCopy?: () => void }) {
+interface CopyButtonProps {
+  text: string;
+  label?: string;
+  /** What screen readers hear. Absent = the label. */
+  name?: string;
+  onCopy?: () => void;
+}
+
+export function CopyButton({ text, label = "Copy", name, onCopy }: CopyButtonProps) {
   const { announce } = useSignedIn();
   const [isCopied, setCopied] = useState(false);
   async function copy(): Promise<void> {
@@ -314,110 +309,8 @@ export function CopyButton({ text, label = "Copy", onCopy }: { text: string; lab
     }
   }
   return (
-    <button type="button" class="plain small copy" onClick={copy}>
+    <button type="button" class="plain small copy" aria-label={isCopied ? undefined : name} onClick={copy}>
       {isCopied ? "Copied" : label}
     </button>
-  );
-}
-
-interface FieldProps {
-  label: string;
-  hint?: string;
-  /** The field's name in the API, which the details of an error contain. */
-  path: string;
-  error: Error | undefined;
-  value: string;
-  onInput(value: string): void;
-  type?: "text" | "url" | "datetime-local";
-  maxLength?: number;
-  isOptional?: boolean;
-  /** Absent = one line. */
-  rows?: number;
-  /** Values that the browser offers. */
-  suggestions?: readonly string[];
-}
-
-export function Field(props: FieldProps) {
-  const { label, hint, path, error, value, onInput, type = "text", maxLength, isOptional, rows, suggestions } = props;
-  const id = useId();
-  const problem = problemAt(error, path);
-  // Preact's types have one set of attributes for each type of input.
-  const typeAttribute = { type } as { type: "text" };
-  const descriptions = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ");
-  const attributes = {
-    id,
-    value,
-    required: !isOptional,
-    maxLength,
-    autoComplete: "off" as const,
-    spellcheck: false,
-    list: suggestions && `${id}-list`,
-    "aria-invalid": problem !== undefined,
-    "aria-describedby": descriptions || undefined,
-    onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
-  };
-  return (
-    <div class="field">
-      <label for={id}>
-        {label} {isOptional && <span class="fine">optional</span>}
-      </label>
-      {rows === undefined ? <input {...typeAttribute} {...attributes} /> : <textarea {...attributes} rows={rows} />}
-      {suggestions && (
-        <datalist id={`${id}-list`}>
-          {suggestions.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-      )}
-      {hint && (
-        <p class="fine" id={`${id}-hint`}>
-          {hint}
-        </p>
-      )}
-      {problem && (
-        <p class="problem" id={`${id}-problem`}>
-          {problem}
-        </p>
-      )}
-    </div>
-  );
-}
-
-/** The API's message about one field. */
-function problemAt(error: Error | undefined, path: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  return error.details.find((detail) => isAbout(detail.path, path))?.message;
-}
-
-/** Returns whether the path of a detail is that of a field, or of a part of it. */
-export const isAbout = (path: string, field: string): boolean => path === field || path.startsWith(`${field}.`);
-
-interface RadioGroupProps<Value extends string> {
-  legend: string;
-  values: readonly Value[];
-  chosen: Value;
-  onChange(value: NoInfer<Value>): void;
-  labelOf?: (value: NoInfer<Value>) => string;
-}
-
-/** @param labelOf absent = the value itself, as code */
-export function RadioGroup<Value extends string>({
-  legend,
-  values,
-  chosen,
-  onChange,
-  labelOf,
-}: RadioGroupProps<Value>) {
-  const name = useId();
-  return (
-    <fieldset class="field">
-      <legend>{legend}</legend>
-      {values.map((value) => (
-        <label class="option" key={value}>
-          <input type="radio" name={name} checked={value === chosen} onChange={() => onChange(value)} />
-          {labelOf ? labelOf(value) : <code>{value}</code>}
-        </label>
-      ))}
-    </fieldset>
   );
 }

@@ -2,7 +2,7 @@ import { useId, useState } from "preact/hooks";
 import { formatLabels, formatOfUrl, type ProductFormat } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { Webhook } from "../../../client/src/client.ts";
 import { Select } from "./choices.tsx";
-import { Field } from "./components.tsx";
+import { Field } from "./fields.tsx";
 
 /* In which form a webhook gets its events, with which headers, and which of them. */
 

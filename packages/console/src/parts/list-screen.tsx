@@ -20,7 +20,7 @@ interface ListScreenProps<Item> {
   /** Opens the form for a new item; undefined = the user may not create one. */
   create?: { label: string; open(): void } | undefined;
   lead: ComponentChildren;
-  empty: { title: string; text?: string };
+  empty: { title: string; text?: string; command?: string };
   columns: Column[];
   /** Returns the cells of an item. */
   children: (item: Item) => ComponentChildren;
@@ -30,20 +30,25 @@ interface ListScreenProps<Item> {
 export function ListScreen<Item extends { id: string }>(props: ListScreenProps<Item>) {
   const { title, isSection = false, list, create, lead, empty, columns, children } = props;
   const { data: items, error, dialog } = list;
+  const button = create && (
+    <button type="button" class={isSection ? "plain small" : "primary"} onClick={create.open}>
+      {create.label}
+    </button>
+  );
   const content = (
     <>
       <div class="head">
         {isSection ? <h2>{title}</h2> : <Heading>{title}</Heading>}
-        {create && (
-          <button type="button" class={isSection ? "plain small" : "primary"} onClick={create.open}>
-            {create.label}
-          </button>
-        )}
+        {items?.length !== 0 && button}
       </div>
       {lead}
       <ErrorMessage error={error} />
       {items === undefined && !error && <Skeleton />}
-      {items?.length === 0 && <EmptyState title={empty.title}>{empty.text}</EmptyState>}
+      {items?.length === 0 && (
+        <EmptyState title={empty.title} action={button} {...(empty.command && { command: empty.command })}>
+          {empty.text}
+        </EmptyState>
+      )}
       {items !== undefined && items.length > 0 && (
         <Table columns={columns}>
           {items.map((item) => (

@@ -6,8 +6,8 @@ import {
   type RecoveryCount,
   recoveryCountText,
 } from "../../../client/src/recovery-count.ts";
-import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog, useIsClosed } from "./dialog.tsx";
+import { Field, RadioGroup } from "./fields.tsx";
 import { toLocalInput } from "./filter-bar.tsx";
 import { useAction } from "./use-action.ts";
 

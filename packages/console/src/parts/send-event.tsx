@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import type { EventName } from "../../../client/src/client.ts";
 import { eventNames } from "../../../client/src/values.ts";
 import { sendDeploymentEvent } from "../data/deployment-events.ts";
-import { Field } from "./components.tsx";
 import { FormDialog } from "./dialog.tsx";
+import { Field } from "./fields.tsx";
 import { useAction } from "./use-action.ts";
 
 /** Sends a sample deployment event. Only in a local run. */

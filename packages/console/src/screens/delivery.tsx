@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../../client/src/client.ts";
 import { curlOf } from "../data/attempt-request.ts";
 import { deliveryHref } from "../data/route.ts";
@@ -25,6 +25,9 @@ const AsSent = lazy(async () => (await import("../parts/as-sent.tsx")).AsSent);
 const PENDING_INTERVAL_MS = 1_500;
 const DONE_INTERVAL_MS = 10_000;
 
+/** The tests that the user has just sent, by id: the screen of each says how it went. */
+export const sentTests = new Set<string>();
+
 interface DeliveryDetailProps {
   webhookRef: WebhookRef;
   /** The URL of the webhook now. An attempt may have been sent to an earlier one. */
@@ -43,9 +46,21 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
     ({ status }) => (status === "pending" ? PENDING_INTERVAL_MS : DONE_INTERVAL_MS),
   );
   const { data: delivery, error, reload } = loaded;
+  /** The attempts before one that the user waits for; infinite = for none. */
+  const seen = useRef<number>(undefined);
+  useEffect(() => {
+    if (delivery === undefined) return;
+    seen.current ??= sentTests.delete(deliveryId) ? 0 : Number.POSITIVE_INFINITY;
+    const last = delivery.attempts.at(-1);
+    if (last === undefined || delivery.attempts.length <= seen.current) return;
+    seen.current = Number.POSITIVE_INFINITY;
+    const verb = last.error_code === null ? "succeeded" : "failed";
+    announce(`${delivery.event} ${verb}: ${last.status_code ?? last.error_code}.`);
+  }, [delivery]);
   const resend = useAction(async (client) => {
     await client.redeliver(webhookRef, deliveryId);
-    announce("Resent.");
+    seen.current = delivery?.attempts.length;
+    announce("Sending again…");
     reload();
   });
   return (
@@ -81,14 +96,14 @@ function Content({ delivery, projectId, url }: ContentProps) {
       <dl class="ids">
         <dt>Delivery</dt>
         <dd>
-          <code>{delivery.id}</code> <CopyButton text={delivery.id} label="Copy delivery id" />
+          <code>{delivery.id}</code> <CopyButton text={delivery.id} name="Copy delivery id" />
         </dd>
         {delivery.deployment_id !== null && (
           <>
             <dt>Deployment</dt>
             <dd>
               <code>{delivery.deployment_id}</code>{" "}
-              <CopyButton text={delivery.deployment_id} label="Copy deployment id" />
+              <CopyButton text={delivery.deployment_id} name="Copy deployment id" />
             </dd>
           </>
         )}
@@ -193,7 +208,8 @@ function AttemptItem({ attempt, delivery, url, slowestMs }: AttemptItemProps) {
       </div>
       {hint !== null && (
         <p class="hint">
-          {error_code !== null && <code>{error_code}</code>} {hint}
+          {status_code !== null && error_code !== null && <code>{error_code} </code>}
+          {hint}
         </p>
       )}
       {response_excerpt !== null && response_excerpt !== "" && (

@@ -129,7 +129,7 @@ function DeploymentItem({ projectId, deployment }: { projectId: string; deployme
         <h2>
           <code>{id}</code>
         </h2>
-        <CopyButton text={id} label="Copy id" />
+        <CopyButton text={id} name="Copy id" />
         {durationMs !== null && <span class="fine unit">took {elapsed(durationMs)}</span>}
         <a class="end" href={withQuery(projectDeliveriesHref(projectId), { deployment_id: id })}>
           Deliveries

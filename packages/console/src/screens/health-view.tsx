@@ -79,8 +79,14 @@ function HealthFacts({ health, webhook }: { health: Health; webhook: WebhookInLi
           </>
         )}
       </dd>
-      <dt>Next probe</dt>
-      <dd>{next_probe_at === null ? "none planned" : <Time at={next_probe_at} />}</dd>
+      {next_probe_at !== null && (
+        <>
+          <dt>Next probe</dt>
+          <dd>
+            <Time at={next_probe_at} />
+          </dd>
+        </>
+      )}
     </dl>
   );
 }

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import type { ApiKey, CreatedApiKey } from "../../../client/src/client.ts";
 import { useSignedIn } from "../data/signed-in.ts";
-import { actionsColumn, Field, RowButton, Time } from "../parts/components.tsx";
+import { actionsColumn, RowButton, Time } from "../parts/components.tsx";
 import { type ChangeDialogProps, ConfirmDialog, FormDialog, OverlapDialog } from "../parts/dialog.tsx";
+import { Field } from "../parts/fields.tsx";
 import { KeyForm, ShownKeyDialog } from "../parts/key-form.tsx";
 import { KeyExpiry, KeyLimits, LastUse } from "../parts/key-limits.tsx";
 import { ListScreen, useList } from "../parts/list-screen.tsx";
@@ -83,7 +84,11 @@ export function Keys() {
           )}
         </>
       }
-      empty={{ title: "No API keys yet", text: "A new key is shown once. Later you see only its prefix." }}
+      empty={{
+        title: "No API keys yet",
+        text: "A new key is shown once. Later you see only its prefix.",
+        command: "svc keys create ci",
+      }}
       columns={["Name", "Key", "May do", "Expires", "Last used", "Created", actionsColumn]}
     >
       {(key) => (

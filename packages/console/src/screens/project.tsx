@@ -1,4 +1,5 @@
 import { deliveryFiltersOf, eventFiltersOf } from "../data/address-filters.ts";
+import { attemptScale } from "../data/chart-points.ts";
 import {
   eventsHref,
   type ProjectView,
@@ -109,6 +110,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
   };
   const isReady = webhooks !== undefined && isKnown;
   const stats = useListStats(projectId, view === "webhooks" ? webhooks : undefined);
+  const scale = attemptScale([...stats.values()].flatMap(({ buckets }) => buckets));
 
   return (
     <>
@@ -176,7 +178,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
                 </span>
               </td>
               <td>
-                <Sparkline stats={stats.get(webhook.id)} />
+                <Sparkline stats={stats.get(webhook.id)} scale={scale} />
               </td>
               <td data-label="last success">
                 {webhook.health.last_success_at === null ? (

@@ -1,19 +1,9 @@
 import { useState } from "preact/hooks";
 import type { ApiKey, Client, CreatedApiKey } from "../../../client/src/client.ts";
 import { useSignedIn } from "../data/signed-in.ts";
-import { roleTones } from "../data/vocabulary.ts";
-import {
-  actionsColumn,
-  Badge,
-  EmptyState,
-  ErrorMessage,
-  Field,
-  RadioGroup,
-  RowButton,
-  Skeleton,
-  Time,
-} from "../parts/components.tsx";
+import { actionsColumn, EmptyState, ErrorMessage, RowButton, Skeleton, Time } from "../parts/components.tsx";
 import { ConfirmDialog, Dialog, FormDialog } from "../parts/dialog.tsx";
+import { Field, RadioGroup } from "../parts/fields.tsx";
 import { KeyForm, ShownKeyDialog } from "../parts/key-form.tsx";
 import { KeyExpiry, KeyLimits, LastUse } from "../parts/key-limits.tsx";
 import { ListScreen, useList } from "../parts/list-screen.tsx";
@@ -83,15 +73,13 @@ export function ServiceAccounts({ projectId, mayCreate }: { projectId: string; m
       lead={
         <p class="lead">Callers without a person, for CI jobs. They own keys and stay when people leave the project.</p>
       }
-      empty={{ title: "No service accounts yet" }}
+      empty={{ title: "No service accounts yet", text: "Their keys stay valid when people leave." }}
       columns={["Name", "Role", "Created", actionsColumn]}
     >
       {(account) => (
         <>
           <td class="strong breaks">{account.name}</td>
-          <td>
-            <Badge tone={roleTones[account.role]}>{account.role}</Badge>
-          </td>
+          <td>{account.role}</td>
           <td data-label="created">
             <Time at={account.created_at} /> <span class="fine">by {account.created_by}</span>
           </td>

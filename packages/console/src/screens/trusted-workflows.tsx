@@ -3,8 +3,9 @@ import type { TrustedWorkflow, WorkflowPermission } from "../../../client/src/cl
 import { workflowPermissions } from "../../../client/src/values.ts";
 import { conditionsOf } from "../../../client/src/workflow-conditions.ts";
 import { PermissionCheckboxes } from "../parts/choices.tsx";
-import { actionsColumn, Field, RowButton, Time } from "../parts/components.tsx";
+import { actionsColumn, RowButton, Time } from "../parts/components.tsx";
 import { type ChangeDialogProps, ConfirmDialog, FormDialog } from "../parts/dialog.tsx";
+import { Field } from "../parts/fields.tsx";
 import { ListScreen, useList } from "../parts/list-screen.tsx";
 import { useAction } from "../parts/use-action.ts";
 
@@ -39,7 +40,7 @@ export function TrustedWorkflows({ projectId }: { projectId: string }) {
           CI jobs of a repository that act in this project with their own OIDC token, so that no key is stored.
         </p>
       }
-      empty={{ title: "No trusted workflows yet" }}
+      empty={{ title: "No trusted workflows yet", text: "A workflow that is trusted needs no secret in CI." }}
       columns={["Repository", "Only", "May do", "Created", actionsColumn]}
     >
       {(workflow) => (

@@ -24,12 +24,12 @@ import {
   ErrorMessage,
   Events,
   Heading,
-  RadioGroup,
   Skeleton,
   Time,
   Url,
 } from "../parts/components.tsx";
 import { ConfirmDialog, FormDialog, OverlapDialog, SecretDialog, useDialog } from "../parts/dialog.tsx";
+import { RadioGroup } from "../parts/fields.tsx";
 import { DeliveryFilterBar } from "../parts/filter-bar.tsx";
 import { FilterTrial } from "../parts/filter-field.tsx";
 import { CertificationBadge, HealthBadge, HealthNote, noteOf } from "../parts/health.tsx";
@@ -42,7 +42,7 @@ import { useLoaded } from "../parts/use-loaded.ts";
 import { useNow } from "../parts/use-now.ts";
 import { WebhookForm } from "../parts/webhook-form.tsx";
 import { DeliveryList } from "./deliveries.tsx";
-import { DeliveryDetail } from "./delivery.tsx";
+import { DeliveryDetail, sentTests } from "./delivery.tsx";
 import { useProject } from "./projects.tsx";
 
 const RecoverDialog = lazy(async () => (await import("../parts/recover.tsx")).RecoverDialog);
@@ -228,7 +228,8 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         webhook={webhook}
         onClose={close}
         onSent={(id, leadTo) => {
-          done("Test delivery sent.");
+          sentTests.add(id);
+          done("Sending a test…");
           leadTo(deliveryHref(projectId, webhookId, id));
         }}
       />,
