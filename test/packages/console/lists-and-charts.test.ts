@@ -272,7 +272,8 @@ describe("charts", () => {
     [1.1, 2],
     [41, 50],
     [500, 500],
-    [501, 1000],
+    [501, 600],
+    [7_400, 8_000],
     [15_000, 20_000],
   ])("the scale of values up to %d ends at %d", (value, top) => {
     expect(scaleTop(value)).toBe(top);

@@ -252,7 +252,7 @@ describe("a recovery", () => {
     await enter(choice, true);
     await click("Count");
     await click(`Resend ${total}`);
-    await shows("There were no deliveries to resend.");
+    await shows("There was nothing to resend.");
     const since = new Date(now - 24 * 3_600_000).toISOString();
     expect(sentTo("POST recover").map(({ body }) => body)).toEqual([{ since, ...(status && { status }) }]);
   });

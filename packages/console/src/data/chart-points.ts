@@ -98,10 +98,10 @@ export function linesThrough(values: readonly (number | null)[], max: number, { 
   });
 }
 
-/** Returns the least of 1, 2, 5, 10, 20, 50, … that is not below a value: the top of a scale. At least 1. */
+/** Returns the least of 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, … that is not below a value: the top of a scale. At least 1. */
 export function scaleTop(value: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(Math.max(1, value)));
-  return [1, 2, 5, 10].map((factor) => factor * magnitude).find((top) => top >= value) ?? value;
+  return [1, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * magnitude).find((top) => top >= value) ?? value;
 }
 
 const round = (value: number): number => Math.round(value * 100) / 100;

@@ -4,7 +4,7 @@ import { type AttemptScale, attemptBars, type Size } from "../data/chart-points.
 
 export type Buckets = WebhookStats["buckets"];
 
-const SMALL = { width: 120, height: 26 };
+const SMALL = { width: 120, height: 34 };
 
 export const timeOf = (instant: string) =>
   new Date(instant).toLocaleString(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });

@@ -172,7 +172,7 @@ export function Skeleton({ rows = 3 }: { rows?: number }) {
   );
 }
 
-interface EmptyStateProps {
+export interface EmptyStateProps {
   title: string;
   /** A button for the next step. */
   action?: ComponentChildren;

@@ -69,32 +69,39 @@ export function RecoverDialog({ webhookRef, initialStatus, onClose, onDone }: Re
       isReady={isReady}
       onClose={onClose}
     >
-      <p>
-        Sends failed and held deliveries again, and those that wait now, oldest first. Their ids stay the same. Counts
-        them first.
-      </p>
-      <Field
-        label="Created since"
-        path="since"
-        hint="In your local time."
-        type="datetime-local"
-        error={recover.error}
-        value={since}
-        onInput={(value) => {
-          setSince(value);
-          setCounted(undefined);
-        }}
-      />
-      <RadioGroup
-        legend="Status"
-        values={Object.keys(recoverable) as Recoverable[]}
-        chosen={which}
-        onChange={(value) => {
-          setWhich(value);
-          setCounted(undefined);
-        }}
-        labelOf={(value) => recoverable[value]}
-      />
+      {initialStatus !== undefined && (
+        <p>Sends the deliveries of the last week that wait now, oldest first. Their ids stay the same.</p>
+      )}
+      {initialStatus === undefined && (
+        <>
+          <p>
+            Sends failed and held deliveries again, and those that wait now, oldest first. Their ids stay the same.
+            Counts them first.
+          </p>
+          <Field
+            label="Created since"
+            path="since"
+            hint="In your local time."
+            type="datetime-local"
+            error={recover.error}
+            value={since}
+            onInput={(value) => {
+              setSince(value);
+              setCounted(undefined);
+            }}
+          />
+          <RadioGroup
+            legend="Status"
+            values={Object.keys(recoverable) as Recoverable[]}
+            chosen={which}
+            onChange={(value) => {
+              setWhich(value);
+              setCounted(undefined);
+            }}
+            labelOf={(value) => recoverable[value]}
+          />
+        </>
+      )}
       <p role="status">
         {count.isBusy && "Counting…"}
         {counted && sentCount === 0 && recoveryCountText(counted, MAX_COUNTED)}

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Delivery } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
+import { resentText } from "../data/short.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { FormDialog, useIsClosed } from "./dialog.tsx";
 import { useAction } from "./use-action.ts";
@@ -48,7 +49,7 @@ export function ResendDialog({ projectId, deliveries, onClose, onSent }: ResendD
     const count = deliveries.length - rest.length - failed.length;
     if (count > 0) onSent();
     if (failed.length > 0) return;
-    announce(count === 1 ? "1 delivery resent." : `${count} deliveries resent.`);
+    announce(resentText(count));
     if (!isClosed.current) onClose();
   });
 

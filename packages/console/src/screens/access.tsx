@@ -1,3 +1,4 @@
+import { projectAuditHref } from "../data/route.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { AdminPage } from "./projects.tsx";
 import { ServiceAccounts } from "./service-accounts.tsx";
@@ -8,6 +9,10 @@ export function Access({ projectId }: { projectId: string }) {
   const isSession = useSignedIn().session.kind === "jwt";
   return (
     <AdminPage projectId={projectId} chosen="Access">
+      <p class="lead">
+        People are members because your platform added them: the <a href={projectAuditHref(projectId)}>audit</a> has
+        each change.
+      </p>
       {!isSession && (
         <p class="note neutral">
           You are signed in with an API key. Only admins who sign in with a JWT can add service accounts and keys, or

@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client, Delivery, WebhookRef } from "../../../client/src/client.ts";
 import { deliveryFiltersOf } from "../data/address-filters.ts";
@@ -6,7 +5,9 @@ import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery
 import { shortId } from "../data/short.ts";
 import { clockTime, duration } from "../data/time.ts";
 import {
+  Badge,
   EmptyState,
+  type EmptyStateProps,
   ErrorMessage,
   LoadMore,
   ShortId,
@@ -49,7 +50,7 @@ interface DeliveryListProps {
   /** The name of the webhook, for a list of one. */
   webhookName?: string;
   /** What the user may do next while the list is empty. */
-  next?: { text: string; action?: ComponentChildren; command?: string };
+  next?: Omit<EmptyStateProps, "title">;
 }
 
 /** Deliveries of a webhook or of a project, newest first, reloaded at an interval. */
@@ -106,16 +107,14 @@ export function DeliveryList(props: DeliveryListProps) {
 
   return (
     <section class="list" aria-label="Deliveries">
-      {error && <span class="live">not live</span>}
+      {error && <Badge tone="bad">not live</Badge>}
       <ErrorMessage error={error} />
       {!isLoaded && !error && <Skeleton rows={5} />}
       {isLoaded && shown.length === 0 && (
         <EmptyState
           title={emptyTitle(isFiltered, loadMore !== undefined)}
-          {...(!isFiltered && { action: next?.action, command: next?.command })}
-        >
-          {isFiltered ? <a href={href}>Clear filters</a> : next?.text}
-        </EmptyState>
+          {...(isFiltered ? { children: <a href={href}>Clear filters</a> } : next)}
+        />
       )}
       {shown.length > 0 && (
         <Table

@@ -42,7 +42,7 @@ export function EventsView({ projectId, query }: { projectId: string; query: Que
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <section class="list" aria-label="Events">
-      {error && <span class="live">not live</span>}
+      {error && <Badge tone="bad">not live</Badge>}
       <ErrorMessage error={error} />
       {feed === undefined && !error && <Skeleton rows={5} />}
       {feed !== undefined && deployments.length === 0 && (

@@ -94,7 +94,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
     );
   const simulate = () => show(<SendEventDialog projectId={projectId} onClose={close} onDone={done} />);
   const noWebhooks = {
-    text: "A webhook sends this project's deployment events to your URL, signed and with retries.",
+    children: "A webhook sends this project's deployment events to your URL, signed and with retries.",
     ...(isAdmin && {
       action: (
         <button type="button" class="plain" onClick={openForm}>
@@ -105,7 +105,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
     }),
   };
   const nextEvent = {
-    text: "Deliveries appear here when a deployment event occurs and a webhook subscribes to it.",
+    children: "Deliveries appear here when a deployment event occurs and a webhook subscribes to it.",
     action: <a href={eventsHref(projectId)}>See the events</a>,
   };
   const isReady = webhooks !== undefined && isKnown;
@@ -152,9 +152,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         />
       )}
       {isReady && view === "webhooks" && webhooks.length === 0 && (
-        <EmptyState title="No webhooks yet" {...noWebhooks}>
-          {noWebhooks.text}
-        </EmptyState>
+        <EmptyState title="No webhooks yet" {...noWebhooks} />
       )}
       {isReady && view === "webhooks" && webhooks.length > 0 && (
         <Table columns={["Webhook", "Events", "Health", "Last 24 h", "Last success"]}>

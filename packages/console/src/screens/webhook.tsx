@@ -16,7 +16,7 @@ import {
   withQuery,
 } from "../data/route.ts";
 import { previousSecretExpiresAt, recordRotation, revealedSecrets } from "../data/session.ts";
-import { cutMiddle, shortId } from "../data/short.ts";
+import { cutMiddle, resentText, shortId } from "../data/short.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import {
   Countdown,
@@ -154,7 +154,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
                 openId={deliveryId}
                 webhookName={webhook.name ?? cutMiddle(webhook.url)}
                 next={{
-                  text: webhook.filter
+                  children: webhook.filter
                     ? "Only events that match its filter are sent. The view Health shows what the filter decides about the last events."
                     : "Deliveries appear here when a deployment event occurs that the webhook subscribes to.",
                   ...(isAdmin && { command: `svc webhooks test ${shortId(webhookId)}` }),
@@ -326,16 +326,16 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       />,
     );
   const simulate = () => show(<SendEventDialog projectId={projectId} onClose={close} onDone={done} />);
-  const isFailing = ["failing", "probing", "slow"].includes(webhook.health.state);
-  const main = !webhook.enabled
-    ? { verb: "Enable", run: enable.run, look: "primary" }
-    : webhook.mode === "shadow"
-      ? { verb: "Go live", run: goLive.run, look: "primary" }
-      : isFailing
-        ? { verb: "Send what waits", run: () => resend("pending"), look: "primary" }
-        : { verb: "Send test", run: sendTest, look: webhook.health.state === "new" ? "primary" : "plain" };
+  const isFailing = noteOf(webhook.health)?.tone === "bad";
+  const choices: [isFitting: boolean, verb: string, run: () => void][] = [
+    [!webhook.enabled, "Enable", enable.run],
+    [webhook.mode === "shadow", "Go live", goLive.run],
+    [isFailing, "Send what waits", () => resend("pending")],
+  ];
+  const [, main, run] = choices.find(([isFitting]) => isFitting) ?? [true, "Send test", sendTest];
+  const isUrgent = main !== "Send test" || webhook.health.state === "new";
   const others: [verb: string, run: () => void, isOffered?: boolean][] = [
-    ["Send test", sendTest, main.verb !== "Send test"],
+    ["Send test", sendTest, main !== "Send test"],
     ["Simulate a deployment", simulate, canSendEvents],
     ["Resend…", () => resend(), webhook.enabled && webhook.suspended_at === undefined],
     ["Edit", edit],
@@ -344,8 +344,13 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
   ];
   return (
     <div class="actions">
-      <button type="button" class={main.look} aria-disabled={enable.isBusy || goLive.isBusy} onClick={main.run}>
-        {main.verb}
+      <button
+        type="button"
+        class={isUrgent ? "primary" : "plain"}
+        aria-disabled={enable.isBusy || goLive.isBusy}
+        onClick={run}
+      >
+        {main}
       </button>
       <Menu label="More">
         {others.map(
@@ -363,11 +368,6 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
       <ErrorMessage error={enable.error ?? goLive.error} />
     </div>
   );
-}
-
-function resentText(count: number): string {
-  if (count === 0) return "There were no deliveries to resend.";
-  return count === 1 ? "1 delivery resent." : `${count} deliveries resent.`;
 }
 
 /** Leads from a new webhook to its first delivery. Shown until it was called, and for the rest of the session that created it. */
