@@ -1,4 +1,4 @@
-import { type Schema, Validator } from "@cfworker/json-schema";
+import { format, type Schema, Validator } from "@cfworker/json-schema";
 import * as z from "zod/mini";
 import type { EventRow } from "../manifest/events.ts";
 import { isTime, orRequired, shownText, uuid } from "../schema/input.ts";
@@ -27,6 +27,9 @@ const namedEvent = z.looseObject(
   { event: z.string(orRequired("must be the name of an event")) },
   orRequired("must be a JSON object"),
 );
+
+// As browsers and HTTP clients read URLs, which encode what RFC 3986 does not allow: `https://bücher.example/?filter=[a|b]`.
+format.uri = (text) => URL.canParse(text);
 
 /** Compares `data` with the schema of its event. Made once per event: interpreted, so that a start compiles nothing. */
 const validators = new WeakMap<EventRow, Validator>();
