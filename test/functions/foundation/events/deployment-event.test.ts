@@ -76,6 +76,11 @@ test.each<[string, string | object, string]>([
     { ...started, event: "deploy.unknown" },
     `event must be one of ${eventNames.join(", ")}; "deploy.unknown" is most like deploy.started`,
   ],
+  [
+    "several faults",
+    { event: "deploy.unknown", project_id: "x", timestamp: "yesterday" },
+    `event must be one of ${eventNames.join(", ")}; "deploy.unknown" is most like deploy.started; project_id must be a UUID; deployment_id is required; timestamp must be ISO 8601 in UTC`,
+  ],
   ["the fields in its prototype", `{"__proto__":${JSON.stringify(started)}}`, "event is required"],
   ["no project_id", without("project_id"), "project_id is required"],
   ["a project_id that is not a UUID", { ...started, project_id: "42" }, "project_id must be a UUID"],
