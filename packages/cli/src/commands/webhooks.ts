@@ -57,6 +57,14 @@ function addToFilter(word: string, filter: EventFilter = {}): EventFilter {
   throw usageError(`${read.invalid} is not a field and a value.`, "Pass --filter environment=production branch=main");
 }
 
+/** Other options take several values between commas. */
+function noteCommas(filter: EventFilter = {}): void {
+  const texts = Object.values(filter)
+    .flat()
+    .filter((text) => text.includes(","));
+  for (const text of texts) note(`"${printable(text)}" is one value. For several: --filter field=one field=two`);
+}
+
 type WebhookMode = "live" | "shadow";
 const modeOption = (about: string) => new Option("--mode <mode>", about).choices(["live", "shadow"]);
 
@@ -107,6 +115,7 @@ export function addWebhooks(program: SvcCommand): void {
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       const remark = formatRemark(url, options.format);
       if (remark !== undefined) note(remark);
+      noteCommas(options.filter);
       const replacement = `${rotationOf({ projectId, webhookId: created.id })} --overlap 0 --yes`;
       await printChecked(json ? jsonText(created) : created.secret, `Replace the secret with: ${replacement}`);
       const usual = isChat(fields) ? ["test"] : ["test", "certify"];
@@ -163,6 +172,7 @@ export function addWebhooks(program: SvcCommand): void {
       const { url, format } = options;
       const remark = url || format ? formatRemark(url ?? updated.url, format) : undefined;
       if (remark !== undefined) note(remark);
+      noteCommas(options.filter);
     });
   for (const option of deliveryOptions()) update.addOption(option);
   update.option("--remove-headers", "remove all headers; --header replaces all");
