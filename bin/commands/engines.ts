@@ -1,0 +1,32 @@
+import { command, UsageError } from "../command/command.ts";
+import { type Engine, skipReason } from "../engines/engine.ts";
+import { engine as moto } from "../engines/moto.ts";
+
+/** One row for each engine, in alphabetical order. */
+const engines: Record<string, Engine> = { moto };
+
+const help = {
+  name: "npm run engines",
+  about: `Checks the service against engines that others wrote. What they have shown is in docs/unproven.md.
+An engine whose programs are not installed is skipped.
+
+Engines:
+${Object.entries(engines)
+  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
+  .join("\n")}`,
+  words: "<engine>",
+  examples: Object.keys(engines).map((name) => `npm run engines -- ${name}`),
+};
+
+export async function main(): Promise<void> {
+  await command(help, async (_, words) => {
+    const [name = ""] = words;
+    const engine = Object.hasOwn(engines, name) ? engines[name] : undefined;
+    if (engine === undefined || words.length !== 1) {
+      throw new UsageError("Pass the name of one engine, which --help lists.");
+    }
+    const reason = skipReason(engine);
+    if (reason === undefined) await engine.run();
+    return reason;
+  });
+}
