@@ -1,5 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { StartError } from "../command/start-error.ts";
 
 /** A program that others wrote and that checks the service, or stands in for a part of AWS. `npm test` does not use it. */
 export interface Engine {
@@ -32,4 +36,43 @@ function isProgram(file: string): boolean {
   } catch {
     return false;
   }
+}
+
+const START_TIMEOUT_MS = 30_000;
+
+/**
+ * Runs a server while `use` runs, and ends it. Its output is discarded.
+ * @param url where it responds once it has started
+ * @throws StartError when it does not start
+ */
+export async function withServer(args: [program: string, ...args: string[]], url: string, use: () => Promise<void>) {
+  const [program, ...rest] = args;
+  const server = spawn(program, rest, { stdio: "ignore" });
+  const end = () => void server.kill("SIGKILL");
+  process.once("exit", end);
+  const ended = once(server, "exit");
+  try {
+    for (const endsAt = Date.now() + START_TIMEOUT_MS; ; await sleep(200)) {
+      if (server.exitCode !== null || Date.now() > endsAt) throw new StartError(`${program} did not start.`);
+      if (
+        await fetch(url).then(
+          () => true,
+          () => false,
+        )
+      )
+        break;
+    }
+    await use();
+  } finally {
+    end();
+    await ended;
+    process.removeListener("exit", end);
+  }
+}
+
+/** Runs a program to its end, with its output on this terminal. @throws StartError unless it succeeds */
+export async function runToEnd(args: [program: string, ...args: string[]], env: Record<string, string> = {}) {
+  const [program, ...rest] = args;
+  const [code] = await once(spawn(program, rest, { stdio: "inherit", env: { ...process.env, ...env } }), "exit");
+  if (code !== 0) throw new StartError(`${program} exited with ${code}.`);
 }

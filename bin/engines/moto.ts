@@ -1,8 +1,17 @@
-import type { Engine } from "./engine.ts";
+import { type Engine, runToEnd, withServer } from "./engine.ts";
+import { checkServiceOn } from "./service-on.ts";
+
+const PORT = 5_056;
+const endpoint = `http://127.0.0.1:${PORT}`;
 
 export const engine: Engine = {
-  summary: "the service on moto's DynamoDB and SQS",
+  summary: "a service on moto's DynamoDB and SQS: smoke test, deliveries, the calls of every endpoint",
   programs: ["moto_server"],
   install: "pipx install 'moto[server]'",
-  async run() {},
+  run: () =>
+    withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, async () => {
+      await checkServiceOn({ AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_SQS: endpoint });
+      const tests = ["test/functions/calls.test.ts"];
+      await runToEnd(["npm", "run", "--silent", "jest", "--", "--ci", "-w", "1", ...tests], { TEST_ENGINES: endpoint });
+    }),
 };
