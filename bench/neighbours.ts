@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { eventNames } from "../functions/foundation/events/deployment-event.ts";
+import { eventNames } from "../functions/foundation/manifest/events.ts";
 import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
 import type { Endable } from "./child.ts";
 import { deliveriesOf, request, type Service, subscribe, withNewProject } from "./local-service.ts";

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
-import { type WebhookEventName, webhookEventNames } from "../functions/foundation/events/webhook-event.ts";
 import type { ParamOf } from "../functions/foundation/http/define-endpoint.ts";
 import type { Access, EndpointRow, endpoints, OperationId } from "../functions/foundation/manifest/endpoints.ts";
+import { webhookEventNames } from "../functions/foundation/manifest/events.ts";
 import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
 import { workflowPermissions } from "../functions/foundation/manifest/permissions.ts";
 import { securityHeaders } from "../functions/foundation/manifest/response-headers.ts";
@@ -11,7 +11,7 @@ import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
 import { type Operation, operations, tagOf, tags } from "./operations.ts";
 import { errorResponseSchema } from "./responses/fields.ts";
-import { webhookEventMeanings, webhookPayloadSchemas } from "./responses/payload.ts";
+import { webhookEventMeanings } from "./responses/payload.ts";
 import {
   componentSchemas,
   descriptionsOf,
@@ -374,9 +374,9 @@ function errorExample(code: ErrorCode): Json {
 }
 
 /** Describes the request that receivers get for an event. */
-function webhookOf(name: WebhookEventName): Json {
+function webhookOf(name: string): Json {
   const { body, headers: example } = exampleRequest(name);
-  const schema = outputSchema(webhookPayloadSchemas[name]);
+  const schema = { $ref: `#/components/schemas/${pascalCase(name)}` };
   return {
     operationId: `on${pascalCase(name)}`,
     tags: ["Events"],
@@ -399,7 +399,7 @@ function webhookOf(name: WebhookEventName): Json {
 /** Time from the first attempt to the last, by the default schedule without its jitter. */
 const RETRY_SECONDS = DEFAULT_SCHEDULE.reduce((sum, wait) => sum + wait, 0);
 
-const deliveryDescription = `Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same \`X-Service-Delivery\` are
+const deliveryDescription = `Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a \`format\`. Requests with the same \`X-Service-Delivery\` are
 the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
 responses lead to retries for ${Math.floor(RETRY_SECONDS / 3600)} hours.`;
 
@@ -412,6 +412,12 @@ const receiverHeaders: { name: string; required?: boolean; description: string; 
     name: "X-Service-Delivery",
     description: "Id of the delivery, the same for every attempt.",
     schema: { type: "string", format: "uuid" },
+  },
+  {
+    name: "X-Service-Sequence",
+    description:
+      "A number, larger for a newer event of the same deployment, whichever arrives first. At equal times, a final state is newer.",
+    schema: { type: "string", pattern: "^\\d{1,16}$" },
   },
   {
     name: "X-Service-Test",

@@ -6,10 +6,8 @@ import { type Attempt, createDelivery } from "../functions/deliveries/line/deliv
 import * as deliveries from "../functions/deliveries/log/delivery-presenter.ts";
 import { statsOf, statsRange } from "../functions/deliveries/log/delivery-stats.ts";
 import type { Project } from "../functions/foundation/access/member.ts";
-import { createDeploymentEvent, type EventName, eventIdOf } from "../functions/foundation/events/deployment-event.ts";
-import { sampleEvent } from "../functions/foundation/events/sample-event.ts";
-import { sampleWebhookEvent } from "../functions/foundation/events/sample-webhook-event.ts";
-import type { WebhookEventName } from "../functions/foundation/events/webhook-event.ts";
+import { createDeploymentEvent, eventIdOf, sequenceOf } from "../functions/foundation/events/deployment-event.ts";
+import { sampleFields, sampleWebhookEvent } from "../functions/foundation/events/sample-event.ts";
 import { addSeconds } from "../functions/foundation/platform/time.ts";
 import { timeOrderedUuid } from "../functions/foundation/platform/uuid.ts";
 import * as audit from "../functions/foundation/records/audit-event.ts";
@@ -56,8 +54,13 @@ const trust = trustedWorkflows.createTrustedWorkflow(
   bytes("trusted workflow", 16),
 );
 
-const eventOf = (name: EventName) =>
-  createDeploymentEvent(sampleEvent(name, { projectId: project.id, deploymentId: idOf(name), now }));
+const eventOf = (event: string) => {
+  const deployment_id = idOf(event);
+  return createDeploymentEvent({
+    ...sampleFields(event, { projectId: project.id, id: deployment_id, now }),
+    deployment_id,
+  });
+};
 
 const succeeded = eventOf("deploy.succeeded");
 
@@ -174,7 +177,7 @@ export const examples = {
 };
 
 /** Returns an example of the request that a receiver gets: the body as sent, and the headers that depend on it. */
-export function exampleRequest(name: WebhookEventName): { body: string; headers: Record<string, string> } {
+export function exampleRequest(name: string): { body: string; headers: Record<string, string> } {
   const ofDeployment = name.startsWith("deploy.");
   const about = idOf(ofDeployment ? name : "other webhook");
   const event = sampleWebhookEvent(name, { projectId: project.id, id: about, now });
@@ -183,5 +186,7 @@ export function exampleRequest(name: WebhookEventName): { body: string; headers:
   const signatures = signatureHeaders({ deliveryId: id, at: now, body }, secret, [
     webhooks.generateSecret(bytes("before", 48)),
   ]);
-  return { body, headers: { "X-Service-Event": name, "X-Service-Delivery": id, ...signatures } };
+  const sequence = String(sequenceOf(id, name === "deploy.succeeded" || name === "deploy.failed"));
+  const own = { "X-Service-Event": name, "X-Service-Delivery": id, "X-Service-Sequence": sequence };
+  return { body, headers: { ...own, ...signatures } };
 }

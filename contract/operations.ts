@@ -89,6 +89,12 @@ const name = {
     "The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed.",
 };
 
+const headers = {
+  description:
+    "Headers that requests have in addition, by name, such as `Authorization`: at most five. Their values are never returned. Names that a delivery or HTTP has itself are rejected.",
+  examples: [{ Authorization: "Bearer abc" }],
+};
+
 const receiver = {
   description:
     "The receiver: an https URL with a public host name or address, in ASCII, without user name, password and fragment. " +
@@ -286,7 +292,7 @@ export const operations: Record<OperationId, Operation> = {
   createWebhook: {
     summary: "Create a webhook",
     description: `Only this response contains the signing secret. A project can have at most ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
-    fields: { url: receiver, name },
+    fields: { url: receiver, name, headers },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
     errors: ["webhook_limit_reached"],
@@ -310,6 +316,7 @@ export const operations: Record<OperationId, Operation> = {
       url: receiver,
       name: { description: `${name.description} \`null\` removes it.` },
       enabled: { description: "`false` disables the webhook, `true` enables it." },
+      headers: { description: `${headers.description} Replaces all that the webhook had; \`null\` removes them.` },
     },
     body: { minProperties: 1 },
     example: { enabled: true },
@@ -397,7 +404,7 @@ export const operations: Record<OperationId, Operation> = {
       "Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a " +
       "later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after " +
       "reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
-      `\`cursor\`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live. ${budgetNote("recover")}`,
+      `\`cursor\`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live, and superseded ones after the change to every event. ${budgetNote("recover")}`,
     fields: {
       since: { description: "Time of the earliest event, with its time zone." },
       status: {

@@ -4,7 +4,12 @@ import { auditEventSchema } from "./responses/audit-event.ts";
 import { certificationSchema } from "./responses/certification.ts";
 import { attemptSchema, deliveryDetailSchema, deliverySchema, recoveryResultSchema } from "./responses/delivery.ts";
 import { eventRecordSchema } from "./responses/event.ts";
-import { eventNameSchema, webhookEventNameSchema, webhookPayloadSchemas } from "./responses/payload.ts";
+import {
+  eventNameSchema,
+  ownPayloadSchema,
+  webhookEventNameSchema,
+  webhookPayloadSchemas,
+} from "./responses/payload.ts";
 import { projectSchema } from "./responses/project.ts";
 import { statsSchema } from "./responses/stats.ts";
 import { trustedWorkflowSchema } from "./responses/trusted-workflow.ts";
@@ -44,6 +49,7 @@ const namedSchemas: Record<string, Schema> = {
   DeploymentEvent: eventRecordSchema,
   EventName: eventNameSchema,
   WebhookEventName: webhookEventNameSchema,
+  PlatformEvent: ownPayloadSchema,
   ...Object.fromEntries(Object.entries(webhookPayloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),
 };
 

@@ -3,6 +3,7 @@ import type { Grants, SettingKey } from "../functions/foundation/manifest/grants
 import { queues as queueRows } from "../functions/foundation/manifest/queues.ts";
 import { tables as tableRows } from "../functions/foundation/manifest/tables.ts";
 import { topics as topicRows } from "../functions/foundation/manifest/topics.ts";
+import { EVENTS_PATH } from "./event-layer.ts";
 import { type StageResources, tablesOf } from "./grants.ts";
 import { InvalidStageError, type Stage } from "./stage.ts";
 
@@ -65,6 +66,7 @@ const optionVariables: Record<SettingKey | "deliveries", (stage: Stage) => Recor
   importedKeys: ({ importedKeys }) => ({ IMPORTED_KEYS: importedKeys }),
   importedKeysPepper: ({ importedKeysPepper }) => ({ IMPORTED_KEYS_PEPPER_ARN: importedKeysPepper?.secretArn }),
   legacySignatureHeader: ({ legacySignatureHeader }) => ({ LEGACY_SIGNATURE_HEADER: legacySignatureHeader }),
+  events: ({ events }) => ({ EVENTS: events && EVENTS_PATH }),
   deliveries: ({ deliveries }) => ({
     RETRY_SCHEDULE: deliveries?.retrySchedule?.join(","),
     DISABLE_AFTER_SECONDS: deliveries?.disableAfterSeconds,

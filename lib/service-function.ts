@@ -17,6 +17,8 @@ export interface StageContext {
   stage: Stage;
   data: StageResources;
   key?: KmsKey | undefined;
+  /** The events of the stage; absent = it has none of its own. */
+  eventLayer?: lambda.ILayerVersion | undefined;
   /** Returns the bundle of a function by its row id. */
   code: (id: string) => lambda.Code;
 }
@@ -45,7 +47,7 @@ export class ServiceFunction extends Construct {
   readonly alias: lambda.Alias | undefined;
   readonly #grants = new iam.PolicyDocument();
 
-  constructor(scope: Construct, { stage, data, key, code }: StageContext, props: ServiceFunctionProps) {
+  constructor(scope: Construct, { stage, data, key, eventLayer, code }: StageContext, props: ServiceFunctionProps) {
     super(scope, constructId(props.id));
     const { logGroup = createLogGroup(this, "Logs", { stage, key }) } = props;
     // CDK's default role could write to every log group of the account. The policy is part of the role, not a resource of its
@@ -74,6 +76,7 @@ export class ServiceFunction extends Construct {
       // Applies to the function with all its versions, so that both of a gradual deployment share it.
       ...(reserved !== undefined && { reservedConcurrentExecutions: reserved }),
       environment: environmentFor(props, stage, data),
+      ...(eventLayer && props.settings?.includes("events") && { layers: [eventLayer] }),
       role,
       logGroup,
       loggingFormat: lambda.LoggingFormat.JSON,

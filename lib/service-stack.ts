@@ -3,6 +3,7 @@ import type { Code } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
 import { baseUrl, createApi } from "./api.ts";
 import { createConsole } from "./console.ts";
+import { createEventLayer } from "./event-layer.ts";
 import { deployGradually } from "./gradual-deployment.ts";
 import { createJwtSecret, grantSecretRead } from "./jwt-secret.ts";
 import { createKmsKey } from "./kms-key.ts";
@@ -48,7 +49,8 @@ export class ServiceStack extends Stack {
     const tables = createTables(this, stage, key);
     const queues = createQueues(this, stage, key);
     const topics = createTopics(this, stage, key);
-    const context: StageContext = { stage, code, key, data: { tables, queues, topics } };
+    const eventLayer = createEventLayer(this, stage);
+    const context: StageContext = { stage, code, key, eventLayer, data: { tables, queues, topics } };
 
     const workers = createWorkers(this, context);
     const jwtSecret = createJwtSecret(this, stage, key);

@@ -1,6 +1,7 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 import { issuerUrlOf, workflowIssuerList } from "../functions/foundation/manifest/ci-systems.ts";
+import type { OwnEvent } from "../functions/foundation/manifest/events.ts";
 import { keyKindList } from "../functions/foundation/manifest/imported-keys.ts";
 import {
   isLegacySignatureHeader,
@@ -16,6 +17,7 @@ import {
   type RequiredClaims,
   requiredClaimsRule,
 } from "../functions/foundation/manifest/sign-in-rules.ts";
+import { eventsProblem } from "./event-schemas.ts";
 
 /*
  * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
@@ -191,6 +193,18 @@ const stageSchema = z.strictObject({
    * stage has it, with the value of `X-Service-Signature`; absent = none.
    */
   legacySignatureHeader: z.custom<LegacySignatureHeader>(isLegacySignatureHeader, legacySignatureHeaderRule).optional(),
+  /**
+   * Events that the pipeline sends besides those of the contract: name, description, whether a deployment ends with it, tone and JSON Schema of
+   * `data`; absent = none. Names that are removed leave stored events and deliveries as they are.
+   */
+  events: z
+    .unknown()
+    .transform((value, context) => {
+      const message = value === undefined ? undefined : eventsProblem(value);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+      return value as OwnEvent[] | undefined;
+    })
+    .optional(),
   deliveries: z
     .strictObject({
       /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */

@@ -128,6 +128,7 @@ test("the stack imports only the manifest from the functions, and nothing from b
  */
 const shared = [
   "functions/foundation/events/failure-code.ts",
+  "functions/webhooks/formats/format-of-url.ts",
   "functions/webhooks/receiver/failure-cause.ts",
   "functions/webhooks/receiver/failure-hints.ts",
   "functions/webhooks/webhook/event-filter.ts",
@@ -218,6 +219,7 @@ const pure = [
   "foundation/records/notification",
   "foundation/platform/backoff",
   "foundation/platform/metrics",
+  "webhooks/formats/message",
   "webhooks/receiver/failure-cause",
   "webhooks/receiver/failure-hints",
   "webhooks/receiver/receiver-address",

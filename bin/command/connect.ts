@@ -30,6 +30,7 @@ export async function connect(): Promise<Connection> {
   }
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEndpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqsEndpoint;
+  if (running?.events !== undefined) process.env.EVENTS ||= running.events;
   const urlOf = (name: string) => `${sqsEndpoint}/000000000000/${name}`;
   for (const { env, name } of Object.values(tables)) process.env[env] ??= name;
   for (const { env, name } of Object.values(queues)) process.env[env] ??= urlOf(name);

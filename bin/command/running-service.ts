@@ -13,6 +13,8 @@ export interface RunningServiceInfo {
   sqsEndpoint: string;
   /** Whether its webhooks may call a receiver on this machine, as the demo requires. */
   allowsLocalReceivers: boolean;
+  /** Its setting EVENTS; absent = none. */
+  events?: string | undefined;
 }
 
 const infoPath = (dataDir: string) => join(dataDir, "running.json");

@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
+import { deploymentEventRows } from "../../functions/foundation/events/catalogue.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
 import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
@@ -63,6 +64,7 @@ export const settingHelp = {
   RETRY_SCHEDULE: ["seconds between delivery attempts, at most 20", DEFAULT_SCHEDULE.join(",")],
   DELIVERY_BATCH_SIZE: ["deliveries per call of the sender, from 1 to 10 as on AWS", "1"],
   LAST_USED_RESOLUTION_SECONDS: ["minimum time between two updates of a key's `last_used_at`", "60"],
+  EVENTS: ["events that the pipeline may send besides the built-in ones, as JSON or the path of a file", "none"],
   OIDC_ISSUERS: ["CI systems whose workflows may call the API, as JSON", "none"],
   AWS_ENDPOINT_URL_DYNAMODB: ["URL of a DynamoDB engine, such as DynamoDB Local", "the embedded engine"],
   AWS_ENDPOINT_URL_SQS: ["URL of an SQS engine, such as LocalStack", "the embedded engine"],
@@ -122,6 +124,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   checkWorkflowIssuers();
   platformPermissions();
   legacySignatureHeader();
+  deploymentEventRows();
   if (importedKeyKinds().some(({ hash }) => hash === "hmac-sha256")) functionSettings.importedKeysPepper();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);

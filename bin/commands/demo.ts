@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { sampleFields } from "../../functions/foundation/events/sample-event.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { printableText } from "../../packages/cli/src/terminal/terminal.ts";
@@ -132,7 +132,7 @@ async function showSteps(
   show(`${url} receives ${events.join(", ")}`);
 
   step("The pipeline reports a deployment", "SQS deployment-events");
-  const event = sampleEvent("deploy.succeeded", { projectId, deploymentId: randomUUID(), now: new Date() });
+  const event = sampleFields("deploy.succeeded", { projectId, id: randomUUID(), now: new Date() });
   await sendEvent(eventsQueueUrl, event);
   const sentAt = performance.now();
   show(`deployment ${event.deployment_id}`);

@@ -23,6 +23,7 @@ Prints addresses, a token and commands to try. Its last line is "ready <base URL
     "RETRY_SCHEDULE",
     "DELIVERY_BATCH_SIZE",
     "LAST_USED_RESOLUTION_SECONDS",
+    "EVENTS",
     "OIDC_ISSUERS",
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_SQS",

@@ -4,9 +4,15 @@ import { join } from "node:path";
 import { openApiDocument } from "../../contract/document.ts";
 import { permissionMeanings } from "../../contract/responses/api-key.ts";
 import { certificationCheckMeanings } from "../../contract/responses/certification.ts";
-import { deploymentEvents, webhookEventMeanings } from "../../contract/responses/payload.ts";
+import { webhookEventMeanings } from "../../contract/responses/payload.ts";
 import { deliveryErrorMeanings } from "../../contract/responses/webhook.ts";
 import type { Json } from "../../contract/schemas.ts";
+import {
+  deploymentEvents,
+  type EventRow,
+  eventNames,
+  webhookEventNames,
+} from "../../functions/foundation/manifest/events.ts";
 import { command } from "../command/command.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -27,8 +33,7 @@ export async function generate(): Promise<Map<string, string>> {
 
 /** The enums whose values the client exports: the name of the list, and the path of its schema. */
 const enums = {
-  eventNames: ["EventName"],
-  webhookEventNames: ["WebhookEventName"],
+  webhookFormats: ["CreatedWebhook", "properties", "format"],
   deliveryStatuses: ["Delivery", "properties", "status"],
   deliveryErrorCodes: ["Attempt", "properties", "error_code"],
   statsWindows: ["WebhookStats", "properties", "window"],
@@ -40,18 +45,23 @@ const enums = {
 const meanings = { permissionMeanings, webhookEventMeanings, deliveryErrorMeanings, certificationCheckMeanings };
 
 /** The state of a deployment after each event, and the outcome of each state. */
-const events = Object.entries(deploymentEvents);
+const stateOf = (name: string, { state = name.slice(name.lastIndexOf(".") + 1) }: EventRow) => state;
+const outcomeOf = ({ final, tone }: EventRow) => (final ? (tone === "bad" ? "bad" : "good") : "open");
+const events = Object.entries<EventRow>(deploymentEvents);
 const states = {
-  deploymentStates: Object.fromEntries(events.map(([name, { state }]) => [name, state])),
-  deploymentOutcomes: Object.fromEntries(events.map(([, { state, outcome }]) => [state, outcome])),
+  deploymentStates: Object.fromEntries(events.map(([name, row]) => [name, stateOf(name, row)])),
+  deploymentOutcomes: Object.fromEntries(events.map(([name, row]) => [stateOf(name, row), outcomeOf(row)])),
 };
 
 function clientValues({ components, webhooks }: Json): string {
-  const lists = Object.entries(enums).map(([name, path]) => {
-    const schema = path.reduce((parent, key) => parent[key], components.schemas);
-    const values: (string | null)[] = schema.enum;
-    return `export const ${name} = ${JSON.stringify(values.filter((value) => value !== null))} as const;`;
-  });
+  const ofEnums = Object.entries(enums).map(([name, path]): [string, (string | null)[]] => [
+    name,
+    path.reduce((parent, key) => parent[key], components.schemas).enum,
+  ]);
+  const lists = Object.entries({ eventNames, webhookEventNames, ...Object.fromEntries(ofEnums) }).map(
+    ([name, values]: [string, readonly (string | null)[]]) =>
+      `export const ${name} = ${JSON.stringify(values.filter((value) => value !== null))} as const;`,
+  );
   const samplePayloads = Object.fromEntries(
     Object.entries<Json>(webhooks).map(([name, { post }]) => [
       name,

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type http from "node:http";
 import { parseDeploymentEvent } from "../../functions/foundation/events/parse-deployment-event.ts";
-import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { sampleFields } from "../../functions/foundation/events/sample-event.ts";
 import { securityHeaders } from "../../functions/foundation/manifest/response-headers.ts";
 import { queueUrl } from "../../functions/foundation/platform/env.ts";
 import { ApiError } from "../../functions/foundation/platform/errors.ts";
@@ -121,7 +121,7 @@ function rejectForeignHosts({ headers: { host = "" } }: http.IncomingMessage): v
 const MAX_EVENT_BYTES = 4096;
 
 /**
- * Handles POST /console/events `{project_id, event}`: puts a sample event on the queue, as `npm run event` does.
+ * Handles POST /console/events `{project_id, event, data}`: puts a sample event, with further fields of `data`, on the queue, as `npm run event` does.
  * @throws ApiError `forbidden` unless the console's own page sent the request, `invalid_json`, `validation_error` or
  * `payload_too_large`
  */
@@ -131,9 +131,10 @@ async function sendEvent(request: http.IncomingMessage): Promise<PageResponse> {
   const isOwnPage = origin === `http://${host}` && site === "same-origin" && mark === "1";
   if (!isOwnPage)
     throw new ApiError("forbidden", "Only the console can send events here. Elsewhere, use npm run event.");
-  const { project_id, event } = await readJson(request);
-  const sample = sampleEvent(event, { projectId: project_id, deploymentId: randomUUID(), now: new Date() });
-  const read = parseDeploymentEvent(JSON.stringify(sample));
+  const { project_id, event, data = {} } = await readJson(request);
+  const now = new Date();
+  const sample = sampleFields(String(event), { projectId: project_id, id: randomUUID(), now }, data);
+  const read = parseDeploymentEvent(JSON.stringify(sample), now);
   if (!read.ok) throw new ApiError("validation_error", `This is not a deployment event: ${read.reason}.`);
   await sendToQueue(queueUrl("events"), sample);
   const { deployment_id } = sample;

@@ -5,6 +5,7 @@ import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { queues } from "../../functions/foundation/manifest/queues.ts";
 import { dynamo, sns, sqs } from "../../functions/foundation/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
+import { SettingError } from "../../functions/foundation/platform/errors.ts";
 import { allEnded } from "../../functions/foundation/platform/parallel.ts";
 import { findRunning, publishRunning, unpublishRunning } from "../command/running-service.ts";
 import { allowsLocalReceivers, type LocalSettings, protectFiles, setFunctionDefaults } from "../command/settings.ts";
@@ -37,6 +38,15 @@ interface Options {
   load?: LoadHandler;
 }
 
+/** Checks the schemas of EVENTS, with a library that most starts do not load. @throws SettingError */
+async function checkEvents(): Promise<void> {
+  const text = functionSettings.events();
+  if (text === undefined) return;
+  const { eventsProblem } = await import("../../lib/event-schemas.ts");
+  const problem = eventsProblem(JSON.parse(text));
+  if (problem !== undefined) throw new SettingError(`EVENTS cannot be used. ${problem}`);
+}
+
 /**
  * Starts engines, tables, queues, gateway and event sources in this process.
  * @throws StartError, SettingError for a condition that the operator has to fix
@@ -54,6 +64,7 @@ export async function startService(
   }
   protectFiles(dataDir);
   setFunctionDefaults(settings);
+  await checkEvents();
   // The gateway starts first, so that a port in use stops the start before anything is changed. Requests wait for the rest.
   const ready = Promise.withResolvers<void>();
   const server = await createGateway(load, consolePages(settings), undefined, ready.promise);
@@ -98,7 +109,8 @@ export async function startService(
 
     const endpoints = { dynamoEndpoint: dynamoEngine.endpoint, sqsEndpoint: sqsEngine.endpoint };
     const allowsReceivers = allowsLocalReceivers(functionSettings.webhookAllowCidrs());
-    publishRunning(dataDir, { pid: process.pid, baseUrl, ...endpoints, allowsLocalReceivers: allowsReceivers });
+    const running = { pid: process.pid, baseUrl, ...endpoints, allowsLocalReceivers: allowsReceivers };
+    publishRunning(dataDir, { ...running, events: functionSettings.events() });
     stops.push(async () => unpublishRunning(dataDir));
     ready.resolve();
     return { baseUrl, eventsQueueUrl: process.env[queues.events.env] ?? "", stop };

@@ -55,4 +55,5 @@ export const certificationSchema = z.strictObject({
   finished_at: z.nullable(instant("When it finished; null before.")),
   passed: z.nullable(flag("Whether all checks passed; null without a result.")),
   checks: z.array(checkSchema).check(z.describe("The checks; empty without a result.")),
+  note: z.optional(text("What this certification cannot show, of the format of a product that verifies no signature.")),
 } satisfies FieldsOf<ShownCertification>);

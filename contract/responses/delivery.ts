@@ -32,6 +32,8 @@ const inList = {
     cancelled: "the webhook was deleted before the delivery succeeded",
     shadowed:
       "the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later",
+    superseded:
+      "its webhook has `delivery: latest`, and the deployment has a newer state, which `superseded_by` delivers: this one is not sent, and needs no repair",
   }),
   test: flag("Whether this is a test delivery with sample data."),
   created_at: instant("When the delivery was created, shortly after the event arrived."),
@@ -57,6 +59,7 @@ const inList = {
   last_attempt: z
     .nullable(z.strictObject(result satisfies FieldsOf<NonNullable<ReturnType<typeof toListItem>["last_attempt"]>>))
     .check(z.describe("The result of the last attempt; null before the first one.")),
+  superseded_by: z.optional(id("The delivery with the newer state; only with the status `superseded`.")),
 };
 
 /** A delivery as an item of a list. */

@@ -58,6 +58,9 @@ export const statsSchema = z.strictObject({
         ),
       ),
   ),
+  superseded: z
+    .optional(z.int().check(z.minimum(1)))
+    .check(z.describe("Deliveries that were not sent because a newer state of their deployment was; absent = none.")),
   by_event: z
     .array(z.strictObject({ event: webhookEventNameSchema, ...counts } satisfies FieldsOf<Stats["by_event"][number]>))
     .check(z.describe("The attempts by event, the most first.")),

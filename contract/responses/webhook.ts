@@ -12,7 +12,16 @@ import type {
   Webhook,
 } from "../../functions/webhooks/webhook/webhook.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
-import { disabledReasonMeanings, webhookEventNameSchema } from "./payload.ts";
+import { disabledReasonMeanings, subscriptionSchema } from "./payload.ts";
+
+export const formatMeanings = {
+  slack: "a message for an incoming webhook of Slack",
+  discord: "a message for a webhook of Discord",
+  teams: "an adaptive card for a workflow of Microsoft Teams",
+  "google-chat": "a message for a webhook of Google Chat",
+  "github-dispatch": "a `repository_dispatch` event of GitHub, which needs an `Authorization` header",
+  cloudevents: "a CloudEvent 1.0 in structured mode",
+};
 
 const base = {
   id: id("Id of the webhook, as used in paths."),
@@ -22,7 +31,7 @@ const base = {
     { pattern: HTTP_URL_PATTERN },
   ),
   name: z.optional(text("Name of the webhook; absent = it has none.")),
-  events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
+  events: z.array(subscriptionSchema).check(z.describe("The events that are sent.")),
   filter: z
     .optional(z.record(z.string(), z.array(z.string())))
     .check(
@@ -35,6 +44,24 @@ const base = {
     oneOf<NonNullable<Webhook["mode"]>>("Absent = live.", {
       shadow: "deliveries are signed and logged with the status `shadowed`, and not sent",
     }),
+  ),
+  format: z.optional(oneOf<NonNullable<Webhook["format"]>>("Form of the requests. Absent = standard.", formatMeanings)),
+  header_names: z.optional(
+    z.array(z.string()).check(z.describe("Names of the headers that requests have in addition. Absent = none.")),
+  ),
+  delivery: z.optional(
+    oneOf<NonNullable<Webhook["delivery"]>>("Absent = every event.", {
+      latest: "an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`",
+    }),
+  ),
+  settle_seconds: z.optional(
+    z
+      .int()
+      .check(
+        z.minimum(1),
+        z.maximum(60),
+        z.describe("With `latest`: seconds that a new event waits for a newer one. Absent = 0."),
+      ),
   ),
 };
 

@@ -1,10 +1,16 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { settingHelp } from "../../bin/command/settings.ts";
-import { webhookEventNames } from "../../functions/foundation/events/webhook-event.ts";
+import { deliveryStatuses } from "../../functions/deliveries/line/delivery.ts";
+import { contentOf } from "../../functions/deliveries/sending/delivery-content.ts";
+import { sampleWebhookEvent } from "../../functions/foundation/events/sample-event.ts";
+import { webhookEventNames } from "../../functions/foundation/manifest/events.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
 import { settings } from "../../functions/foundation/platform/env.ts";
+import { webhookFormats } from "../../functions/webhooks/formats/format.ts";
+import { formatOfUrl } from "../../functions/webhooks/formats/format-of-url.ts";
 import { everyOption } from "../lib/every-option.ts";
 
 /* What the documents list is complete, and their links lead somewhere. */
@@ -113,6 +119,49 @@ test.each([
   "invalid_response",
   "http_status",
 ])("docs/webhooks.md explains the error code %s", (code) => expect(lists("docs/webhooks.md", code)).toBe(true));
+
+test.each(deliveryStatuses)("docs/webhooks.md explains the status %s", (status) =>
+  expect(lists("docs/webhooks.md", status)).toBe(true),
+);
+
+test.each(webhookFormats.filter((format) => format !== "standard"))(
+  "docs/webhooks.md has a row for the format %s, and its URL is one of the product",
+  (format) => {
+    const row =
+      page("docs/webhooks.md")
+        .split("\n")
+        .find((line) => line.includes(` | \`${format}\` | `)) ?? "";
+    expect(row).not.toBe("");
+    const [, url] = /`(https:[^`]*)`/.exec(row) ?? [];
+    if (url !== undefined) expect(formatOfUrl(url.replaceAll(/[<>…]/g, ""))).toBe(format);
+  },
+);
+
+test("docs/webhooks.md shows the message of a test in Slack, and a delivery's sequence", () => {
+  const now = new Date("2026-11-21T04:04:29.027Z");
+  const sample = { projectId: "01930000-0000-7000-8000-00000000d301", id: "01a1fc46-ece3-7749-804d-53ab431e8518", now };
+  const { body } = sampleWebhookEvent("deploy.started", sample, { test: true });
+  const id = "01a1fc46-ece3-7718-84b7-ff6464808948";
+  const message = contentOf({ id, event: "deploy.started", body, test: true }, { format: "slack" });
+  expect(page("docs/webhooks.md")).toContain(`\n> ${JSON.parse(message.body).text}\n`);
+  const { sequence } = contentOf({ id, event: "deploy.succeeded", body }, {});
+  expect(page("docs/webhooks.md")).toContain(`X-Service-Delivery: ${id}\nX-Service-Sequence: ${sequence}\n`);
+});
+
+test("the statement of docs/webhooks.md keeps the newest state, in whichever order deliveries arrive", () => {
+  const [, statement = ""] = /```sql\n([\s\S]*?)```/.exec(page("docs/webhooks.md")) ?? [];
+  const database = new DatabaseSync(":memory:");
+  database.exec("CREATE TABLE deployments (id TEXT PRIMARY KEY, event TEXT, sequence BIGINT)");
+  const arrived = [
+    ["deploy.failed", 17952338690271],
+    ["deploy.started", 17952338690270],
+    ["deploy.failed", 17952338690271],
+  ] as const;
+  for (const [$2, $3] of arrived) database.prepare(statement).run({ $1: "d1", $2, $3 });
+  const rows = database.prepare("SELECT * FROM deployments").all();
+  expect(rows).toEqual([{ id: "d1", event: "deploy.failed", sequence: 17952338690271 }]);
+  database.close();
+});
 
 /** `18000` → `5 h`, in the largest unit that divides it. */
 function inWords(seconds: number): string {

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -85,11 +86,13 @@ describe.each(workflows)("$file", ({ text, workflow }) => {
       const readsRepository = steps.some(({ uses }) => uses?.startsWith("actions/checkout@"));
       const isDeploying = steps.some(({ run }) => run?.includes("cdk deploy"));
       const isAttesting = steps.some(({ uses }) => uses?.startsWith("actions/attest-build-provenance@"));
+      const isCommenting = steps.some(({ run }) => run?.includes("$GITHUB_REPOSITORY/issues/"));
       const usesJobToken = steps.some(({ run }) => run?.includes("ACTIONS_ID_TOKEN_REQUEST_URL"));
       expect(permissions).toEqual({
         ...(readsRepository && { contents: "read" }),
         ...((isDeploying || usesJobToken) && { "id-token": "write" }),
         ...(isAttesting && { attestations: "write" }),
+        ...(isCommenting && { "pull-requests": "write" }),
       });
       expect(environment !== undefined).toBe(isDeploying);
     }
@@ -563,6 +566,250 @@ needs("bash", "curl", "jq").describe("wait-for-a-deployment.yml, run", () => {
     const { code, output, url } = await runWait(event, env);
     expect({ code, url }).toEqual({ code: expected, url: "" });
     expect(output).toContain(message);
+  });
+});
+
+needs("bash", "curl", "jq").describe("apply-webhooks.yml, run", () => {
+  const { jobs } = workflowIn("apply-webhooks.yml");
+  const stepOf = (job: string, id: string) => jobs[job]?.steps.find((each) => each.id === id);
+  const service = useService();
+  const url = "https://new.example.com/hook";
+  const other = "https://chat.example.com/services/private";
+  const existing = "https://known.example.com/";
+  const PULL = "/repos/acme/shop/issues/7/comments";
+  const file = "acme/shop/.github/workflows/apply-webhooks.yml";
+  const stranger = { id: 1, user: { login: "eve" }, body: "" };
+
+  let user: ReturnType<TestService["user"]>;
+  let values: Record<string, string>;
+  let claims: object;
+  /** What GitHub has received and has: the comments of the pull request. */
+  let calls: string[];
+  let comments: { id: number; user: { login: string }; body: string }[];
+  let isLocked: boolean;
+
+  beforeAll(async () => {
+    const ci = await startCiSystem("ci-of-files");
+    const runner = await startRunner(ci, () => claims);
+    user = service.user();
+    const PROJECT = await service.project(user.userId);
+    // As in the comment of the file.
+    const atMain = { job_workflow_ref: `${file}@refs/heads/main`, permissions: ["webhooks:read", "webhooks:write"] };
+    for (const event of [{ event_name: "pull_request" }, { event_name: "push", ref: "refs/heads/main" }]) {
+      await user.api.post(`/v1/projects/${PROJECT}/trusted-workflows`, { ...ci.trust, ...atMain, ...event });
+    }
+    const github = http.createServer(async (request, response) => {
+      const { method = "", url: path = "", headers } = request;
+      calls.push(`${method} ${path}`);
+      const { body } = method === "GET" ? { body: "" } : JSON.parse(Buffer.concat(await request.toArray()).toString());
+      if (headers.authorization !== "Bearer github" || (isLocked && method !== "GET")) response.writeHead(403);
+      const [, page] = /^\/repos\/acme\/shop\/issues\/7\/comments\?per_page=100&page=(\d+)$/.exec(path) ?? [];
+      const id = Number(/^\/repos\/acme\/shop\/issues\/comments\/(\d+)$/.exec(path)?.[1]);
+      if (method === "POST" && !isLocked) comments.push({ id: 900, user: { login: "github-actions[bot]" }, body });
+      for (const comment of comments) if (comment.id === id) comment.body = body;
+      response.end(JSON.stringify(page ? comments.slice(Number(page) * 100 - 100, Number(page) * 100) : {}));
+    });
+    const bin = join(mkdtempSync(join(work, "bin-")), "bin");
+    mkdirSync(bin);
+    symlinkSync(join(root, "packages/cli/bin/svc.js"), join(bin, "svc"));
+    values = {
+      ...{ PATH: `${bin}:${dirname(process.execPath)}:${process.env.PATH}`, SVC_BASE_URL: service.baseUrl },
+      ...{ AUDIENCE, PROJECT, FILE: join(work, "webhooks.yml"), PRUNE: "", RUNNER_TEMP: work },
+      ...{ ACTIONS_ID_TOKEN_REQUEST_URL: runner.url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: runner.token },
+      ...{ GITHUB_API_URL: await listening(github), GITHUB_TOKEN: "github", GITHUB_REPOSITORY: "acme/shop" },
+      ...{ PULL_REQUEST: "7", GITHUB_SERVER_URL: "https://github.test", GITHUB_RUN_ID: "42" },
+      GITHUB_STEP_SUMMARY: join(work, "summary"),
+    };
+  });
+  beforeEach(async () => {
+    for (const { id } of await webhooks()) await user.api.delete(`${path()}/${id}`);
+    for (const each of [other, existing]) await user.api.post(path(), { url: each, events: ["deploy.failed"] });
+    calls = [];
+    comments = [stranger];
+    isLocked = false;
+    claims = { event_name: "pull_request", ref: "refs/pull/7/merge", job_workflow_ref: `${file}@refs/heads/main` };
+    writeFile([
+      { url, events: ["deploy.failed"], enabled: false },
+      { url: existing, events: ["deploy.started"] },
+    ]);
+    for (const name of ["summary", "comment.md"]) rmSync(join(work, name), { force: true });
+  });
+
+  const path = () => `/v1/projects/${values.PROJECT}/webhooks`;
+  const webhooks = async () => (await user.api.get(path())).body.data;
+  const urls = async () => (await webhooks()).map((each: { url: string }) => each.url);
+  const writeFile = (declared: object[] | string) =>
+    writeFileSync(values.FILE ?? "", JSON.stringify({ webhooks: declared }));
+  const summary = () => readFileSync(join(work, "summary"), "utf8");
+  /** Returns the log, which has no lines with ::add-mask::. */
+  async function run(job: string, ids: string[], env: Record<string, string> = {}) {
+    let log = "";
+    const codes: number[] = [];
+    for (const id of ids) {
+      const { code, output } = await runStep(stepOf(job, id), { ...values, ...env });
+      log += output.replaceAll(/^::add-mask::.*\n/gm, "");
+      codes.push(code);
+    }
+    return { codes, log };
+  }
+  const plan = (env?: Record<string, string>) => run("plan", ["plan", "comment"], env);
+  const pushed = () => {
+    claims = { event_name: "push", ref: "refs/heads/main", job_workflow_ref: `${file}@refs/heads/main` };
+  };
+
+  test("plans for pull requests of the repository itself, and applies on main", () => {
+    const isFork = "github.event.pull_request.head.repo.full_name != github.repository";
+    expect(Object.entries(jobs).map(([name, job]) => [name, job.if])).toEqual([
+      ["plan", `github.event_name == 'pull_request' && ${isFork.replace("!=", "==")}`],
+      ["plan-of-a-fork", `github.event_name == 'pull_request' && ${isFork}`],
+      ["apply", "github.event_name == 'push' && github.ref == 'refs/heads/main'"],
+    ]);
+    expect(Object.keys(workflowIn("apply-webhooks.yml").on)).toEqual(["workflow_call"]);
+  });
+
+  test("the calling job of the comment grants what the jobs need, and the trusted workflows are those of this test", () => {
+    const { text = "" } = workflows.find((each) => each.file === "apply-webhooks.yml") ?? {};
+    const caller = /^# {3}name: Webhooks\n(?:# {3}.*\n)+/m.exec(text)?.[0].replaceAll(/^# {3}/gm, "") ?? "";
+    const { on, jobs: calling } = parse(caller) as Workflow & { jobs: Record<string, Job & { uses: string }> };
+    expect(Object.keys(on)).toEqual(["pull_request", "push"]);
+    expect(calling.webhooks?.uses).toBe(`${file}@main`);
+    expect(calling.webhooks?.permissions).toEqual({ ...jobs.plan?.permissions, ...jobs.apply?.permissions });
+    const rights = "--permission webhooks:read webhooks:write";
+    for (const event of ["pull_request", "push --ref refs/heads/main"]) {
+      expect(text).toContain(`\n#   svc workflows trust "$id" --file "$file" --event ${event} ${rights}\n`);
+    }
+  });
+
+  test("both jobs have the same settings, and install svc like wait-for-a-deployment.yml, before the checkout", () => {
+    expect(jobs.apply?.env).toEqual(jobs.plan?.env);
+    const installed = jobIn("wait-for-a-deployment.yml", "wait").steps.slice(0, 2);
+    for (const job of ["plan", "apply"]) {
+      expect(jobs[job]?.steps.slice(0, 2)).toEqual(installed);
+      expect(jobs[job]?.steps[2]?.uses).toMatch(/^actions\/checkout@/);
+    }
+  });
+
+  test("a plan is in the log, the summary and one comment, which the next one updates, and changes nothing", async () => {
+    comments = Array.from({ length: 150 }, (_, id) => ({ ...stranger, id }));
+    const { codes, log } = await plan();
+    expect(codes).toEqual([0, 0]);
+    const [{ body = "" } = {}, ...more] = comments.slice(150);
+    expect(more).toEqual([]);
+    const lines = [
+      `+ ${url}`,
+      "-   events: deploy.failed\n+   events: deploy.started",
+      "  https://chat.example.com/***  ",
+    ];
+    for (const text of lines) {
+      expect(body).toContain(`\n${text}`);
+      expect(log).toContain(`| ${text.replace("\n", "\n| ")}`);
+    }
+    expect(body).toContain("```diff\n+ ");
+    expect(body).toMatch(/\n1 to create, 1 to update, 1 not in the file [^\n]*\n```\n$/);
+    expect(body).toContain("([log](https://github.test/acme/shop/actions/runs/42))");
+    expect(summary()).toBe(body);
+    for (const text of [log, body]) expect(text).not.toMatch(/private|eyJ/);
+    expect(await urls()).toEqual([other, existing]);
+
+    // A comment with the same first line of another author stays as it is.
+    comments[3] = { id: 3, user: { login: "eve" }, body };
+    calls = [];
+    expect((await plan({ PRUNE: "--prune" })).codes).toEqual([0, 0]);
+    expect(calls).toEqual([
+      ...[1, 2].map((page) => `GET ${PULL}?per_page=100&page=${page}`),
+      "PATCH /repos/acme/shop/issues/comments/900",
+    ]);
+    expect(comments[150]?.body).toMatch(
+      /\n- https:\/\/chat\.example\.com\/\*{3} .* with its delivery log\n1 to create/,
+    );
+    expect([comments.length, comments[3].body]).toEqual([151, body]);
+  });
+
+  test("a plan that is longer than a comment is cut", async () => {
+    const long = (index: number) => `https://${index}.example.com/${"x".repeat(1900)}`;
+    writeFile(Array.from({ length: 40 }, (_, index) => ({ url: long(index), events: ["deploy.failed"] })));
+    expect((await plan()).codes).toEqual([0, 0]);
+    expect(comments[1]?.body.length).toBeLessThan(61_000);
+    expect(comments[1]?.body.slice(-9)).toMatch(/x\n…\n```\n$/);
+  });
+
+  test("a plan whose comment is refused succeeds with a warning, and is in the summary", async () => {
+    isLocked = true;
+    const { codes, log } = await plan();
+    expect(codes).toEqual([0, 0]);
+    expect(log).toContain("::warning::The plan is in the summary of this run");
+    expect(summary()).toContain(`+ ${url}`);
+  });
+
+  test("a file that is not valid fails, with the reason in the log alone, which the runner takes for no command", async () => {
+    writeFileSync(values.FILE ?? "", '{"webhooks": [], "x\\n::add-mask::y": 1}');
+    const { codes, log } = await plan();
+    expect(codes).toEqual([2, 0]);
+    expect(log).toContain("| The file of webhooks is not valid.\n");
+    expect(log).toMatch(/^\| ::add-mask::y$/m);
+    expect(comments[1]?.body).toMatch(/There is no plan: exit code 2\. The log has the reason\.\n$/);
+  });
+
+  test.each<[string, string, object, Record<string, string>, string]>([
+    [
+      "plan",
+      "the token is of a file that the pull request changed",
+      { job_workflow_ref: `${file}@refs/pull/7/merge` },
+      {},
+      "workflow_not_trusted",
+    ],
+    ["apply", "a branch is pushed", { event_name: "push", ref: "refs/heads/next" }, {}, "workflow_not_trusted"],
+    [
+      "plan",
+      "the job may not request a token",
+      {},
+      { ACTIONS_ID_TOKEN_REQUEST_URL: "" },
+      "::error::The job gets no token",
+    ],
+    [
+      "apply",
+      "the job may not request a token",
+      {},
+      { ACTIONS_ID_TOKEN_REQUEST_URL: "" },
+      "::error::The job gets no token",
+    ],
+  ])("%s fails and changes nothing when %s", async (job, _, own, env, message) => {
+    claims = { ...claims, ...own };
+    const { codes, log } = await run(job, [job], env);
+    expect(codes[0]).toBeGreaterThan(0);
+    expect(log).toContain(message);
+    expect(await urls()).toEqual([other, existing]);
+  });
+
+  test("applies the file, and the secret of a new webhook is in one file, which only its owner can read", async () => {
+    pushed();
+    const { codes, log } = await run("apply", ["apply"]);
+    expect(codes).toEqual([0]);
+    expect(await urls()).toEqual([other, existing, url]);
+    expect(log).toContain("| Changes made: 2.\n");
+    const { id } = (await webhooks())[2];
+    const secrets = join(work, "webhook-secrets.txt");
+    expect(readFileSync(secrets, "utf8")).toMatch(RegExp(`^${id}  whsec_[0-9a-f]{64}  ${url}\n$`));
+    expect(statSync(secrets).mode & 0o077).toBe(0);
+    for (const text of [log, summary()]) expect(text).not.toMatch(/whsec_|private|eyJ/);
+    expect(summary()).toContain(`svc webhooks rotate ${id} --project ${values.PROJECT} --overlap 0`);
+
+    const pruned = await run("apply", ["apply"], { PRUNE: "--prune" });
+    expect(pruned).toEqual({ codes: [0], log: expect.stringContaining("- https://chat.example.com/***") });
+    expect(await urls()).toEqual([existing, url]);
+  });
+
+  test("keeps the secret of a webhook that was created before a change failed", async () => {
+    pushed();
+    writeFile([
+      { url, events: ["deploy.failed"] },
+      { url: "ftp://example.com/", events: ["deploy.failed"] },
+    ]);
+    const { codes, log } = await run("apply", ["apply"]);
+    expect(codes).toEqual([2]);
+    expect(log).toContain("| Could not create ftp://example.com/. Changes made before: 1.");
+    expect(readFileSync(join(work, "webhook-secrets.txt"), "utf8")).toMatch(/ {2}whsec_[0-9a-f]{64} {2}/);
+    expect(summary()).toContain("svc webhooks rotate");
   });
 });
 

@@ -12,7 +12,7 @@ import { Webhook as SvixWebhook } from "svix";
 import { type Delivery, type Options, verifyWebhook } from "../../docs/receivers/node/verify-webhook.mjs";
 import { isPassed, probes } from "../../functions/deliveries/certification/certification.ts";
 import { probeRequests } from "../../functions/deliveries/certification/probe-requests.ts";
-import type { WebhookEventName } from "../../functions/foundation/events/webhook-event.ts";
+import type { webhookEventNames } from "../../functions/foundation/manifest/events.ts";
 import { dynamo } from "../../functions/foundation/platform/aws.ts";
 import { signatureHeaders } from "../../functions/webhooks/receiver/signature.ts";
 import { generateSecret } from "../../functions/webhooks/webhook/webhook.ts";
@@ -143,6 +143,7 @@ describe("the test vectors", () => {
 test("verifyWebhook has types for exactly the events of the service", () => {
   // Does not compile when an event is missing in the JSDoc of verify-webhook.mjs, or is none of the service.
   type TypedEvent = Delivery["payload"]["event"];
+  type WebhookEventName = (typeof webhookEventNames)[number];
   const isSame: [TypedEvent, WebhookEventName] extends [WebhookEventName, TypedEvent] ? true : false = true;
   expect(isSame).toBe(true);
 });

@@ -117,7 +117,8 @@ test.each(rowsOf(sessions))("svc mcp answers %s (%s)", async (...[, , lines = ""
 
 test.each(rowsOf(refusedKeywords))("no schema of a tool has %s (%s), and each has all properties", async (keyword) => {
   const [list] = await answersTo('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n', prepare("").env);
-  expect(JSON.stringify(list)).not.toContain(`"${keyword}":`);
+  const withoutNames = JSON.stringify(list, (name, value) => (name === "properties" ? Object.values(value) : value));
+  expect(withoutNames).not.toContain(`"${keyword}":`);
   for (const { input, name } of tools) {
     const shown = list.result.tools.find((tool: { name: string }) => tool.name === name);
     expect(Object.keys(shown.inputSchema.properties)).toEqual(

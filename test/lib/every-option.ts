@@ -38,6 +38,9 @@ export const everyOption = {
     },
   ],
   legacySignatureHeader: { name: "X-Acme-Signature", until: "2027-01-31" },
+  events: [
+    { name: "deploy.canceled", description: "the deployment was canceled", final: true, data: { type: "object" } },
+  ],
   permissions: [{ name: "registry:push", description: "push images" }],
   importedKeys: [
     { prefix: "acme_", hash: "sha256" },

@@ -140,7 +140,7 @@ describe("the policy of the table of signing secrets", () => {
     expect(permitted).toEqual([]);
   });
 
-  test("lets the senders read, one function each create, import, rotate and delete, and nothing else", () => {
+  test("lets the senders read, one function each create, import, rotate, change headers and delete, and nothing else", () => {
     const permitted = functionRows.flatMap(({ id }) =>
       [...itemActions, ...copies].flatMap((action) => (denies(roleOf(id).id, action) ? [] : [`${id}: ${action}`])),
     );
@@ -150,6 +150,7 @@ describe("the policy of the table of signing secrets", () => {
       "createWebhook: PutItem",
       "deleteWebhook: DeleteItem",
       "rotateWebhookSecret: UpdateItem",
+      "updateWebhook: UpdateItem",
       "webhooks-import: ConditionCheckItem",
       "webhooks-import: PutItem",
     ]);

@@ -1,4 +1,5 @@
 import { registerHooks } from "node:module";
+import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
 import type { World } from "./world.ts";
 
 /*
@@ -100,6 +101,7 @@ export async function loadProduct(mistake?: Mistake) {
     webhooks,
     { createWebhook },
     circuit,
+    { contentOf },
     { logSink },
   ] = await Promise.all([
     import("../../functions/deliveries/intake/fan-out.ts"),
@@ -113,6 +115,7 @@ export async function loadProduct(mistake?: Mistake) {
     import("../../functions/webhooks/webhook/webhook-store.ts"),
     import("../../functions/webhooks/webhook/webhook.ts"),
     import("../../functions/webhooks/webhook/circuit-breaker.ts"),
+    import("../../functions/deliveries/sending/delivery-content.ts"),
     import("../../functions/foundation/platform/log.ts"),
   ]);
   planted = undefined;
@@ -121,6 +124,7 @@ export async function loadProduct(mistake?: Mistake) {
     ...{ fanOut: fanOut.handler, send: send.handler, sendSlow: sendSlow.handler, sweep: sweep.handler },
     ...{ redeliver: redeliver.handler, recover: recover.handler, test: test.handler, suspend: suspend.handler },
     ...{ webhooks, createWebhook, checkCircuit: circuit.checkCircuit },
+    sequenceOf: (delivery: Pick<Delivery, "id" | "event" | "body">) => Number(contentOf(delivery, {}).sequence),
   };
 }
 export type Product = Awaited<ReturnType<typeof loadProduct>>;

@@ -116,6 +116,9 @@ const isSlowSchedule = (seed: number): boolean => seed % 10 === 7;
  */
 const isLostSchedule = (seed: number): boolean => seed % 5 === 4;
 
+/** In a quarter of the schedules, webhooks want the latest state only, and each deployment has three, which arrive in any order. */
+const isLatestSchedule = (seed: number): boolean => seed % 4 === 1;
+
 /**
  * Runs one random history, a third of them without faults: up to 300 steps, then calm until nothing is left, then a recovery.
  * @throws Violation when something does not hold
@@ -139,11 +142,18 @@ export async function randomRun(product: Product, seed: number, isTraced = false
   const world = new World(product, {
     ...{ random, mood, callSeconds, isSlow, isTraced, skew: () => random() * 2 - 1, pace: () => pick(paces) },
   });
-  await createWebhooks(world, pick([1, 1, 1, 2]));
+  const isLatest = isLatestSchedule(seed);
+  const latestOnly = () => ({ events: ["deploy.*"], delivery: "latest" as const, settle_seconds: pick([0, 0, 20]) });
+  await createWebhooks(world, pick([1, 1, 1, 2]), isLatest ? latestOnly() : {});
 
   const insert = (item: () => void) => left.script.splice(Math.floor(random() * (left.script.length + 1)), 0, item);
   for (let number = pick(isLost ? [5] : [1, 2, 3, 5]); number > 0; number--) {
-    const body = eventBody(number, world.now(), random() < 0.1);
+    const isLarge = random() < 0.1;
+    for (const state of isLatest ? [1, 2, 3] : []) {
+      const body = eventBody(number, world.now() + state * 1000, isLarge, state);
+      insert(() => world.enqueue("events", body, 0));
+    }
+    const body = eventBody(number, world.now(), isLarge);
     for (let copies = pick(isSlow ? [2] : [1, 1, 1, 2, 3]); copies > 0; copies--)
       insert(() => world.enqueue("events", body, 0));
   }
@@ -197,18 +207,20 @@ export async function randomRun(product: Product, seed: number, isTraced = false
   return world;
 }
 
-async function createWebhooks(world: World, count: number): Promise<void> {
+async function createWebhooks(world: World, count: number, options: object): Promise<void> {
   for (let number = 0; number < count; number++) {
-    const input = { url: "https://receiver.example/", events: ["deploy.started" as const] };
-    const created = world.product.createWebhook(input, projectId, new Date(), randomBytes(48));
+    const input = { url: "https://receiver.example/", events: ["deploy.started"], ...options };
+    // Long enough ago: what is newer supersedes at once.
+    const createdAt = new Date(world.now() - 60_000);
+    const created = world.product.createWebhook(input, projectId, createdAt, randomBytes(48));
     const webhook = { ...created.webhook, id: world.uuid() };
-    await world.product.webhooks.insert(webhook, created.secret);
+    await world.product.webhooks.insert({ ...created, webhook });
   }
 }
 
-const eventBody = (number: number, now: number, isLarge: boolean): string =>
+const eventBody = (number: number, now: number, isLarge: boolean, state = 0): string =>
   JSON.stringify({
-    event: "deploy.started",
+    event: state < 3 ? "deploy.started" : "deploy.failed",
     project_id: projectId,
     deployment_id: `01930000-0000-7000-8000-0000000e000${number}`,
     timestamp: new Date(now).toISOString(),

@@ -61,7 +61,7 @@ export interface Process {
   /** Requests whose outcome is not recorded yet. */
   open: Set<number>;
   /** What it has read of each webhook, and of each delivery with the URL of its webhook: the item, when, and in which step. */
-  read: Map<string, { item: Item; at: number; step: number; url: unknown }>;
+  read: Map<string, { item: Item; at: number; step: number; url: unknown; webhook: Item }>;
   message?: Message;
   isDead: boolean;
 }
@@ -83,6 +83,9 @@ interface Sent {
   /** The last request of a user that the sender has read. */
   ask: unknown;
   isProbe: boolean;
+  /** The deployment, and which of its states. */
+  deployment: string;
+  sequence: number;
   state: "flying" | "ok" | "failed" | "cut off";
   /** A fault of its process explains that it is repeated, or missing in the log. Nothing else does. */
   isExcused: boolean;
@@ -228,7 +231,7 @@ export class World {
     const process = running.getStore();
     if (!process || command !== "BatchGetCommand") return output;
     const { deliveries = [], webhooks = [] } = output.Responses as Record<string, Item[]>;
-    const read = { at: this.t, step: this.steps, url: webhooks[0]?.url };
+    const read = { at: this.t, step: this.steps, url: webhooks[0]?.url, webhook: webhooks[0] ?? {} };
     for (const item of [...deliveries, ...webhooks]) process.read.set(String(item.id), { item, ...read });
     if (deliveries.length === 0) process.read.set("no row", { item: {}, ...read });
     return output;
@@ -475,11 +478,13 @@ export class World {
       `${delivery} is requested after its success`,
     );
     this.#noteIf(
-      this.t - webhook.at > 2 * this.options.callSeconds + 1,
+      // What is newer is read after the webhook.
+      this.t - webhook.at > (webhook.item.delivery === "latest" ? 5 : 2) * this.options.callSeconds + 1,
       "a request with a webhook that was read long ago",
     );
     const isOnRequest = trigger === "redeliver" || trigger === "test";
-    const { item } = webhook as { item: Partial<Webhook> };
+    // As it was read for this delivery: the worker has read it again for others since.
+    const item: Partial<Webhook> = (known ?? webhook).webhook;
     this.#noteIf(
       isOnRequest ? item.suspended_at !== undefined : isHolding(item),
       "a request to a webhook that is held",
@@ -488,12 +493,30 @@ export class World {
     const circuit = this.product.checkCircuit(item, new Date());
     const isProbe = circuit.kind === "open" && !isOnRequest && row?.test !== true;
     const others = this.sent.filter((one) => one.webhook === webhookId && one.state === "flying");
+    const { deployment_id: deployment, ...sentState } = (row ?? carried) as Delivery;
+    const sequence = this.product.sequenceOf(sentState);
+    const isOlder = (one: Sent) =>
+      one.webhook === webhookId && one.deployment === deployment && one.state === "ok" && one.sequence > sequence;
+    this.#noteIf(
+      item.delivery === "latest" && !isOnRequest && this.sent.some(isOlder),
+      `${delivery} is requested after a newer state was accepted`,
+    );
     this.#noteIf(isProbe && others.some((one) => one.isProbe), "two probes at once");
     const isWorker = process.kind === "work";
     const isSecond = isWorker && others.some((one) => one.process.kind === "work" && one.process !== process);
     this.#noteIf(isSecond, `two workers of ${webhookId}`);
     const request = this.sent.push({
-      ...{ process, delivery, webhook: webhookId, ask, isProbe, state: "flying", isExcused: false },
+      ...{
+        process,
+        delivery,
+        webhook: webhookId,
+        ask,
+        isProbe,
+        deployment,
+        sequence,
+        state: "flying",
+        isExcused: false,
+      },
     } as Sent);
     process.open.add(request - 1);
     return request - 1;
@@ -521,6 +544,12 @@ export class World {
       this.failIf(isLogged && logged.get(request) !== (state === "ok"), "the log claims what was not");
     }
     for (const row of rows) this.#checkRow(row, exists);
+    for (const row of rows.filter(({ status }) => status === "superseded")) {
+      const by = rows.find(({ id }) => id === row.superseded_by);
+      const isNewer =
+        by?.deployment_id === row.deployment_id && this.product.sequenceOf(by) > this.product.sequenceOf(row);
+      this.failIf(!isNewer && exists.has(row.webhook_id), `${row.id} is superseded by nothing newer`);
+    }
     const backlog = this.db.items("backlog");
     this.failIf(this.#wakeUps().length > 0, "a wake-up without rows is left");
     this.failIf(backlog.length > 0 && this.faults === 0, "a place without a row is left");

@@ -49,7 +49,7 @@ export async function givenWebhook({
   const { webhook, secret } = createWebhook({ url, events, filter }, projectId, new Date(), randomBytes(48));
   // Owners are notified at once that it is disabled only if it is older than ten minutes.
   const older = { ...webhook, created_at: "2026-01-01T00:00:00.000Z" };
-  await webhooks.insert(older, secret);
+  await webhooks.insert({ webhook: older, secret });
   return { webhook: older, secret };
 }
 

@@ -1,3 +1,4 @@
+import type { WebhookFormat } from "../../webhooks/formats/format.ts";
 import { failureHint } from "../../webhooks/receiver/failure-hints.ts";
 import {
   allPassed,
@@ -9,6 +10,7 @@ import {
   type ProbeResults,
   probeExpectations,
   probes,
+  probesOf,
   statusOf,
   webhookIdOf,
 } from "./certification.ts";
@@ -32,20 +34,24 @@ interface Check {
 
 /** Converts a certification to its representation at the time `now`. Without results it has no checks. */
 export function toResponse(certification: Certification, now: Date) {
-  const { id, created_at, finished_at = null, results } = certification;
+  const { id, created_at, finished_at = null, results, format } = certification;
   return {
     id,
     webhook_id: webhookIdOf(certification),
     status: statusOf(certification, now),
     created_at,
     finished_at,
-    passed: results ? allPassed(results) : null,
-    checks: results ? checksOf(results) : [],
+    passed: results ? allPassed(results, format) : null,
+    checks: results ? checksOf(results, format) : [],
+    ...(probesOf(format).length < probes.length && { note: UNVERIFYING_NOTE }),
   };
 }
 
-const checksOf = (results: ProbeResults): Check[] => [
-  ...probes.map((probe) => probeCheck(probe, results)),
+const UNVERIFYING_NOTE =
+  "Only a valid delivery was sent: the product behind this URL verifies no signature and would show forged, stale and repeated deliveries to people. So nothing shows that it rejects them: whoever knows the URL or the credential can send messages. Keep both secret.";
+
+const checksOf = (results: ProbeResults, format?: WebhookFormat): Check[] => [
+  ...probesOf(format).map((probe) => probeCheck(probe, results)),
   responseTimeCheck(results),
 ];
 

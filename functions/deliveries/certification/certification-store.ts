@@ -4,8 +4,9 @@ import { readItem, updateIf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { changing, when } from "../../foundation/platform/expression.ts";
+import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import { readForRequest } from "../line/delivery-store.ts";
-import { type Certification, type ProbeResults, partitionOf } from "./certification.ts";
+import { type Certification, partitionOf } from "./certification.ts";
 
 /*
  * The certifications of webhooks. They are in the table of deliveries, each webhook's in a partition of its own, and
@@ -42,11 +43,11 @@ interface CertificationKeys {
 export const readForProbes = (keys: CertificationKeys) =>
   readForRequest<Certification>({ webhook_id: partitionOf(keys.webhook_id), id: keys.certification_id }, keys);
 
-/**
- * Stores the results, once: when two senders received the message, the first results stay.
- * @param at in ISO 8601
- */
-export async function finish({ webhook_id, id }: Certification, results: ProbeResults, at: string): Promise<void> {
+/** What is stored when the probes were sent. */
+type Finished = Required<Pick<Certification, "results" | "finished_at">> & Pick<Webhook, "format">;
+
+/** Stores the results, once: when two senders received the message, the first results stay. */
+export async function finish({ webhook_id, id }: Certification, finished: Finished): Promise<void> {
   const isUnfinished = when`attribute_exists(id) AND attribute_not_exists(finished_at)`;
-  await updateIf(certificationKey(webhook_id, id), changing({ set: { finished_at: at, results }, when: isUnfinished }));
+  await updateIf(certificationKey(webhook_id, id), changing({ set: { ...finished }, when: isUnfinished }));
 }

@@ -1,6 +1,7 @@
 import type { FailureCode } from "../../foundation/events/failure-code.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
+import type { WebhookFormat } from "../../webhooks/formats/format.ts";
 
 /*
  * The certification of a receiver: whether it accepts valid deliveries and rejects those that are not authentic. Six
@@ -20,6 +21,18 @@ export const probeExpectations = {
 
 export type Probe = keyof typeof probeExpectations;
 export const probes = Object.keys(probeExpectations) as Probe[];
+
+/** The formats of products that verify no signature, and show what they accept to people: they get the valid delivery only. */
+const UNVERIFYING: readonly (WebhookFormat | undefined)[] = [
+  "slack",
+  "discord",
+  "teams",
+  "google-chat",
+  "github-dispatch",
+];
+
+/** Returns the probes that a receiver of this format gets. */
+export const probesOf = (format?: WebhookFormat): Probe[] => (UNVERIFYING.includes(format) ? ["valid"] : probes);
 
 /** How a receiver responded to a probe. */
 export interface ProbeResult {
@@ -44,6 +57,8 @@ export interface Certification {
   /** When the results were stored; absent before. */
   finished_at?: string;
   results?: ProbeResults;
+  /** The format of the webhook when the probes were sent; absent = standard. */
+  format?: Exclude<WebhookFormat, "standard">;
   /** Expiry time in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
 }
@@ -102,4 +117,5 @@ export function isPassed(probe: Probe, result: ProbeResult | undefined): boolean
 export const isAnswered = ({ error_code = "http_status" }: ProbeResult): boolean => error_code === "http_status";
 
 /** Returns whether all probes were sent, answered in time, and answered as they must be. */
-export const allPassed = (results: ProbeResults): boolean => probes.every((probe) => isPassed(probe, results[probe]));
+export const allPassed = (results: ProbeResults, format?: WebhookFormat): boolean =>
+  probesOf(format).every((probe) => isPassed(probe, results[probe]));

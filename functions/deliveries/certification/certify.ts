@@ -1,14 +1,16 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { log } from "../../foundation/platform/log.ts";
 import { allEnded } from "../../foundation/platform/parallel.ts";
+import { credentialsIn, ownHeaders } from "../../webhooks/receiver/delivery-headers.ts";
 import { legacySignatureHeader } from "../../webhooks/receiver/legacy-signature-header.ts";
 import * as receivers from "../../webhooks/receiver/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../../webhooks/receiver/signature.ts";
 import { withoutSent } from "../../webhooks/receiver/without-sent.ts";
+import type { OwnHeader } from "../../webhooks/webhook/own-headers.ts";
 import { clearFailing, recordCertification } from "../../webhooks/webhook/receiver-state-store.ts";
 import { catchUp } from "../../webhooks/webhook/worker-call.ts";
 import { type CertifyCall, enqueue } from "../line/delivery-queue.ts";
-import { allPassed, type Probe, type ProbeResult, type ProbeResults, statusOf } from "./certification.ts";
+import { allPassed, type Probe, type ProbeResult, type ProbeResults, probesOf, statusOf } from "./certification.ts";
 import * as certifications from "./certification-store.ts";
 import { type ProbeRequest, probeRequests } from "./probe-requests.ts";
 
@@ -33,21 +35,27 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
   if (!certification || !webhook || !secrets) return;
   const now = new Date();
   if (statusOf(certification, now) !== "running") return;
-  if (webhook.suspended_at !== undefined) return certifications.finish(certification, {}, now.toISOString());
+  const { format } = webhook;
+  if (webhook.suspended_at !== undefined) {
+    return certifications.finish(certification, { results: {}, finished_at: now.toISOString(), format });
+  }
+  const legacy = legacySignatureHeader();
   const requests = probeRequests({
     certificationId: certification_id,
     webhook,
     secrets: [secrets.current, ...unexpiredSecrets(secrets.previous, now)],
     foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
     now,
-    legacy: legacySignatureHeader(),
+    legacy,
     randomId: randomUUID,
   });
-  const results = await sendAll(webhook.url, requests);
-  const [finished_at, passed] = [new Date().toISOString(), allPassed(results)];
+  const own = ownHeaders(secrets.headers, legacy);
+  const send = (probe: Probe) => sendProbe(webhook.url, requests[probe], own);
+  const results = probesOf(format).length === 1 ? { valid: await send("valid") } : await sendAll(send);
+  const [finished_at, passed] = [new Date().toISOString(), allPassed(results, format)];
   // Before the results: a message that is received again after a crash between the two does both.
   await recordCertification(webhook, { id: certification_id, finished_at, passed });
-  await certifications.finish(certification, results, finished_at);
+  await certifications.finish(certification, { results, finished_at, format });
   if (results.valid && results.valid.error_code === undefined) {
     if (webhook.failing_since !== undefined) await clearFailing(webhook);
     await catchUp(webhook, new Date());
@@ -60,8 +68,7 @@ async function enqueueAgain(call: CertifyCall): Promise<void> {
   if (refused.length > 0) throw new Error("The certification could not be enqueued.");
 }
 
-async function sendAll(url: string, requests: Record<Probe, ProbeRequest>): Promise<ProbeResults> {
-  const send = (probe: Probe) => sendProbe(url, requests[probe]);
+async function sendAll(send: (probe: Probe) => Promise<ProbeResult>): Promise<ProbeResults> {
   const [[valid, repeated], unusual_body, forged_signature, stale_timestamp, cut_body] = await allEnded([
     sendTwice(
       () => send("valid"),
@@ -85,8 +92,13 @@ async function sendTwice(
   return result.error_code === undefined ? [result, await again()] : [result];
 }
 
-async function sendProbe(url: string, { headers, body }: ProbeRequest): Promise<ProbeResult> {
-  const outcome = withoutSent(await receivers.post(url, headers, body), url, headers, []);
+async function sendProbe(
+  url: string,
+  { headers, body }: ProbeRequest,
+  own: readonly OwnHeader[],
+): Promise<ProbeResult> {
+  const returned = await receivers.post(url, { ...Object.fromEntries(own), ...headers }, body);
+  const outcome = withoutSent(returned, url, headers, credentialsIn(own));
   const { durationMs, statusCode, errorCode, detail } = outcome;
   return { duration_ms: durationMs, status_code: statusCode, error_code: errorCode, detail };
 }

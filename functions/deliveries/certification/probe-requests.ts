@@ -1,7 +1,9 @@
 import { sampleFields } from "../../foundation/events/sample-event.ts";
 import type { LegacySignatureHeader } from "../../foundation/manifest/legacy-signature-header.ts";
 import { deliveryHeaders } from "../../webhooks/receiver/delivery-headers.ts";
+import { subscribedNames } from "../../webhooks/webhook/subscribed-names.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
+import { contentOf } from "../sending/delivery-content.ts";
 import type { Probe } from "./certification.ts";
 
 /*
@@ -17,7 +19,7 @@ export interface ProbeRequest {
 
 interface ProbeInputs {
   certificationId: string;
-  webhook: Pick<Webhook, "project_id" | "events">;
+  webhook: Pick<Webhook, "project_id" | "events" | "format">;
   /** The current secret, and the unexpired previous ones, newest first. */
   secrets: readonly [string, ...string[]];
   /** A secret of the same form that no one else knows. */
@@ -62,12 +64,13 @@ function signed(
   at: Date,
 ): ProbeRequest {
   const request = { id: randomId(), event: eventOf(webhook), body, test: true };
-  const headers = deliveryHeaders(request, secrets, at, legacy);
-  return { headers: { ...headers, "X-Service-Probe": certificationId }, body };
+  const content = contentOf(request, webhook);
+  const headers = deliveryHeaders({ ...request, ...content }, secrets, at, legacy);
+  return { headers: { ...headers, "X-Service-Probe": certificationId }, body: content.body };
 }
 
 /** A receiver may reject events that its webhook does not subscribe to. */
-const eventOf = ({ events: [event = "deploy.succeeded"] }: Pick<Webhook, "events">) => event;
+const eventOf = ({ events }: Pick<Webhook, "events">): string => subscribedNames(events)[0] ?? "deploy.succeeded";
 
 function payloadOf({ certificationId, webhook, now, randomId }: ProbeInputs) {
   const sample = sampleFields(eventOf(webhook), { projectId: webhook.project_id, id: randomId(), now });

@@ -1,5 +1,7 @@
 import * as z from "zod/mini";
-import { eventNames, parseJsonExactly } from "../../foundation/events/deployment-event.ts";
+import { deploymentEventRows } from "../../foundation/events/catalogue.ts";
+import { parseJsonExactly } from "../../foundation/events/deployment-event.ts";
+import { eventName } from "../../foundation/events/event-name-input.ts";
 import { canonicalUuid } from "../../foundation/platform/uuid.ts";
 import { fields, uuid } from "../../foundation/schema/input.ts";
 import { page, pageFields } from "../../foundation/schema/page.ts";
@@ -29,7 +31,7 @@ const isCursorOf = (order: (typeof feedOrders)[number] | undefined, after: strin
 export const feedQuery = page(
   fields({
     order: z.optional(z.enum(feedOrders, `must be ${feedOrders.join(" or ")}`)),
-    event: z.optional(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`)),
+    event: z.optional(eventName(() => [...deploymentEventRows().keys()])),
     deployment_id: z.optional(uuid),
     after: z.optional(z.string()),
     limit: pageFields.limit,

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type DeploymentEvent, eventIdOf } from "../../foundation/events/deployment-event.ts";
 import { dynamo, isConditionFailed, storedValue } from "../../foundation/platform/aws.ts";
-import { transactIf } from "../../foundation/platform/dynamo.ts";
+import { pagesOf, readItem, transactIf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { selecting, when } from "../../foundation/platform/expression.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
@@ -127,4 +127,19 @@ export async function findReceived(
     }),
   );
   return { events: (Items ?? []) as ReceivedEvent[], ...(LastEvaluatedKey && { next: LastEvaluatedKey.id as string }) };
+}
+
+/** What shows whether an event is a newer state of a deployment. */
+export type EventHead = Pick<StoredEvent, "id" | "event" | "deployment_id" | "received_at" | "copy_of">;
+
+/** Yields the events of a project with these ids page by page, also the copies of late ones. Strongly consistent. */
+export const eventPages = (project_id: string, from: string, until: string): AsyncGenerator<EventHead[]> =>
+  pagesOf<EventHead>("events", when`project_id = ${project_id} AND id BETWEEN ${from} AND ${until}`, {
+    attributes: ["id", "event", "deployment_id", "received_at", "copy_of"],
+  });
+
+/** Returns the body of an event; undefined = it has expired. Strongly consistent. */
+export async function bodyOf(project_id: string, id: string): Promise<string | undefined> {
+  const row = await readItem<StoredEvent>({ TableName: tableName("events"), Key: { project_id, id } });
+  return row?.body;
 }

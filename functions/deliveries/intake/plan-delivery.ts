@@ -1,5 +1,6 @@
 import type { WebhookEvent } from "../../foundation/events/webhook-event.ts";
-import { inParallel } from "../../foundation/platform/parallel.ts";
+import { allEnded, inParallel } from "../../foundation/platform/parallel.ts";
+import { addSeconds } from "../../foundation/platform/time.ts";
 import { checkCircuit } from "../../webhooks/webhook/circuit-breaker.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
@@ -43,8 +44,9 @@ export async function planDelivery(
   const now = new Date();
   const delivery = createDelivery(event, webhook, now, receivedAt);
   const isCarried = dispatched === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
+  const sentAt = new Date(addSeconds(now, webhook.settle_seconds ?? 0));
   // SQS may accept a message although the call fails.
-  const due = isCarried || dispatched === "perhaps" ? afterDuplicate(now) : now;
+  const due = isCarried || dispatched === "perhaps" ? afterDuplicate(sentAt) : sentAt;
   // Most duplicates arrive when the row exists: a read instead of four writes.
   const row = dispatched === "no" ? undefined : await deliveries.find(webhook.id, delivery.id);
   if (row) return { kind: "known", webhook, delivery: row, due };
@@ -65,8 +67,17 @@ export async function dispatch(
   planned: readonly PlannedDelivery[],
 ): Promise<{ stored: number; lost: Map<Delivery, unknown> }> {
   const ofKind = (kind: PlannedDelivery["kind"]) => planned.filter((each) => each.kind === kind);
-  const messages = ofKind("carried").map(({ delivery }) => ({ kind: "first" as const, delivery }));
-  const rejected = new Set((await enqueue(messages)).map(({ delivery }) => delivery));
+  // A message is delayed for as long as a state waits for a newer one.
+  const carried = [...Map.groupBy(ofKind("carried"), ({ webhook }) => webhook.settle_seconds ?? 0)];
+  const refused = await allEnded(
+    carried.map(([seconds, group]) =>
+      enqueue(
+        group.map(({ delivery }) => ({ kind: "first" as const, delivery })),
+        seconds,
+      ),
+    ),
+  );
+  const rejected = new Set(refused.flat().map(({ delivery }) => delivery));
   const lost = new Map<Delivery, unknown>();
   const waiting = planned.filter(({ kind, delivery }) => kind === "waits" || rejected.has(delivery));
   // The deliveries of one webhook share the write of its wake-up.

@@ -14,6 +14,7 @@ import { findDue, findDueOwners, postpone, remove, replace } from "../../foundat
 import { type NotificationMessage, publish } from "../../foundation/records/notification-topic.ts";
 import { isExpired } from "../../identity/api-keys/api-key.ts";
 import * as apiKeys from "../../identity/api-keys/api-key-store.ts";
+import { listsEvent } from "../../webhooks/webhook/event-filter.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import { stopReasonOf } from "../../webhooks/webhook/webhook-notification-store.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
@@ -133,7 +134,7 @@ async function deliver(
   ofProject: Webhook[],
 ): Promise<void> {
   const event = createHealthEvent(type, { id, project_id, timestamp, data });
-  const receivers = ofProject.filter((webhook) => webhook.id !== data.webhook_id && webhook.events.includes(type));
+  const receivers = ofProject.filter((webhook) => webhook.id !== data.webhook_id && listsEvent(webhook.events, type));
   // The rows come first: after a crash, the next run finds them and creates no others.
   await store(await allEnded(receivers.map((webhook) => planDelivery(event, webhook, new Date(), "never"))));
 }

@@ -19,7 +19,7 @@ export type Transition = (row: Delivery | undefined) => Delivery | undefined;
 
 export type PlaceKey = Pick<Place, "entry" | "due">;
 
-const waitingAt = ({ rejections, ...row }: Delivery, { entry, due }: PlaceKey): Delivery => ({
+const waitingAt = ({ rejections, superseded_by, ...row }: Delivery, { entry, due }: PlaceKey): Delivery => ({
   ...row,
   status: "pending",
   place: entry,
@@ -116,6 +116,18 @@ export const shadowed =
   (basis: Delivery, shadow: ShadowedRequest): Transition =>
   (row) =>
     effectOf(row, basis) === "decisive" ? { ...withoutPlan(row ?? basis), status: "shadowed", shadow } : undefined;
+
+/**
+ * A newer state of the deployment is on its way: the delivery is not sent.
+ * @param basis the delivery as it was read
+ * @param by id of the delivery with the newer state
+ */
+export const superseded =
+  (basis: Delivery, by: string): Transition =>
+  (row) =>
+    effectOf(row, basis) === "decisive"
+      ? { ...withoutPlan(row ?? basis), status: "superseded", superseded_by: by }
+      : undefined;
 
 /** The attempt was early, and its plan stays. `isRejected`: the receiver accepts others. */
 export interface AsPlanned {

@@ -10,8 +10,17 @@ import type { Webhook } from "../../webhooks/webhook/webhook.ts";
  * - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due.
  * - `cancelled`: the webhook was deleted before the delivery succeeded.
  * - `shadowed`: the webhook was in shadow mode when the next attempt was due. Only a redelivery or a recovery of these sends it.
+ * - `superseded`: its webhook gets the latest state only, and a newer event of the deployment has a delivery to it.
  */
-export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"] as const;
+export const deliveryStatuses = [
+  "pending",
+  "succeeded",
+  "failed",
+  "held",
+  "cancelled",
+  "shadowed",
+  "superseded",
+] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** Why an attempt is made: by the retry schedule, or by a request of a user. */
@@ -42,6 +51,8 @@ export interface Delivery {
   attempts?: Attempt[];
   /** The last request that was not sent because the webhook was in shadow mode; absent when there was none. */
   shadow?: ShadowedRequest;
+  /** Id of the delivery with the newer state; present with the status `superseded`. */
+  superseded_by?: string;
   /** Why the next attempt is made; absent for `schedule`. */
   trigger?: Trigger;
   /** When a user last requested an attempt by a redelivery or a recovery; absent when no one did. */

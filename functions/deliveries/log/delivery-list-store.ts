@@ -25,7 +25,7 @@ const PARALLEL_QUERIES = 3;
  */
 const summaryAttributes = [
   ...["webhook_id", "id", "event", "deployment_id", "status", "test", "created_at", "next_attempt_at"],
-  ...["attempt_count", "attempts", "trigger"],
+  ...["attempt_count", "attempts", "trigger", "superseded_by"],
 ];
 
 /** Which page to read. */

@@ -1,10 +1,13 @@
 import * as z from "zod/mini";
+import { subscribableNames } from "../../foundation/events/catalogue.ts";
 import { parseJsonExactly } from "../../foundation/events/deployment-event.ts";
+import { eventName } from "../../foundation/events/event-name-input.ts";
 import { failureCodes } from "../../foundation/events/failure-code.ts";
-import { type WebhookEventName, webhookEventNames } from "../../foundation/events/webhook-event.ts";
+import type { WebhookEventName } from "../../foundation/events/webhook-event.ts";
 import { fields, invalidField, isoTime, timeText, uuid } from "../../foundation/schema/input.ts";
 import { page, pageFields } from "../../foundation/schema/page.ts";
 import { failureHint } from "../../webhooks/receiver/failure-hints.ts";
+import { subscribedNames } from "../../webhooks/webhook/subscribed-names.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import { type Attempt, type Delivery, type DeliveryStatus, deliveryStatuses } from "../line/delivery.ts";
 import { LIST_CURSOR_PATTERN, listCursorRule } from "./list-cursor.ts";
@@ -18,6 +21,7 @@ import { waitOf } from "./waiting.ts";
  */
 export function toListItem(delivery: Delivery, webhook: Webhook, now: Date) {
   const { id, webhook_id, event, deployment_id, status, test = false, created_at, attempt_count } = delivery;
+  const { superseded_by } = delivery;
   const { waiting_for, next_attempt_at } = waitOf(delivery, webhook, now);
   return {
     id,
@@ -31,6 +35,7 @@ export function toListItem(delivery: Delivery, webhook: Webhook, now: Date) {
     next_attempt_at,
     attempt_count,
     last_attempt: lastAttemptOf(delivery, webhook),
+    ...(superseded_by !== undefined && { superseded_by }),
   };
 }
 
@@ -72,7 +77,7 @@ const listCursorText = z.string(listCursorRule).check(z.regex(new RegExp(LIST_CU
 export const listQuery = z.pipe(
   page(
     fields({
-      event: z.optional(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`)),
+      event: z.optional(eventName(subscribableNames)),
       status: z.optional(z.enum(deliveryStatuses, `must be one of ${deliveryStatuses.join(", ")}`)),
       deployment_id: z.optional(uuid),
       error_code: z.optional(z.enum(failureCodes, `must be one of ${failureCodes.join(", ")}`)),
@@ -103,7 +108,13 @@ export const listQuery = z.pipe(
 );
 
 /** What a recovery sends: what is over, and what waits for its next attempt. */
-export const recoveredStatuses = ["failed", "held", "pending", "shadowed"] as const satisfies DeliveryStatus[];
+export const recoveredStatuses = [
+  "failed",
+  "held",
+  "pending",
+  "shadowed",
+  "superseded",
+] as const satisfies DeliveryStatus[];
 export type RecoveredStatus = (typeof recoveredStatuses)[number];
 
 /**
@@ -134,7 +145,7 @@ export const replayInput = (now: Date) =>
 
 /** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({
-  event: z.optional(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`)),
+  event: z.optional(eventName(subscribableNames)),
 });
 
 /**
@@ -145,7 +156,8 @@ export function testedEvent(
   { event }: z.output<typeof testDeliveryInput>,
   { events }: Pick<Webhook, "events">,
 ): WebhookEventName {
-  const name = event ?? events[0];
-  if (name !== undefined && events.includes(name)) return name;
-  throw invalidField("event", `must be an event to which the webhook subscribes: ${events.join(", ")}`);
+  const names = subscribedNames(events);
+  const name = event ?? names[0];
+  if (name !== undefined && names.includes(name)) return name;
+  throw invalidField("event", `must be an event to which the webhook subscribes: ${names.join(", ")}`);
 }

@@ -18,7 +18,7 @@ export async function readForStats(reads: MeteredReads, webhookId: string, since
     const { Items = [], LastEvaluatedKey } = await reads.query({
       TableName: tableName("deliveries"),
       ...selecting(when`webhook_id = ${webhookId} AND id >= ${firstIdAt(since.getTime())}`, {
-        attributes: ["event", "test", "attempts"],
+        attributes: ["event", "test", "status", "attempts"],
       }),
       ScanIndexForward: false,
       Limit: MAX_ROWS_READ - deliveries.length,

@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import type { FailureCode } from "../../foundation/events/failure-code.ts";
 import type { WebhookEventName } from "../../foundation/events/webhook-event.ts";
 import { fields } from "../../foundation/schema/input.ts";
+import type { DeliveryStatus } from "../line/delivery.ts";
 
 /* Statistics of the attempts of a webhook, computed from its deliveries when they are read. */
 
@@ -46,6 +47,7 @@ export interface CountedDelivery {
   event: WebhookEventName;
   /** Present for a test delivery, which is not counted: its data is a sample. */
   test?: boolean;
+  status?: DeliveryStatus;
   attempts?: readonly CountedAttempt[];
 }
 
@@ -80,6 +82,7 @@ export function statsOf({ window, since, until, bucketSeconds }: StatsRange, { d
   const bucketCount = Math.floor((until.getTime() - since.getTime()) / (bucketSeconds * 1000)) + 1;
   const failures = attempts.filter((attempt) => !isSuccess(attempt));
   const totals = countOf(attempts);
+  const superseded = deliveries.filter(({ status }) => status === "superseded").length;
   const p50 = percentileOf(attempts, 0.5);
   const p95 = percentileOf(attempts, 0.95);
   return {
@@ -91,6 +94,7 @@ export function statsOf({ window, since, until, bucketSeconds }: StatsRange, { d
     complete: readBackTo === undefined,
     covered_since: first,
     ...totals,
+    ...(superseded > 0 && { superseded }),
     success_rate: totals.attempts === 0 ? null : totals.succeeded / totals.attempts,
     response_ms: p50 === null || p95 === null ? null : { p50, p95 },
     by_event: mostFirst(

@@ -45,6 +45,12 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
         'The webhook is in shadow mode. Switch it first: send PATCH with {"mode":"live"}.',
       );
     }
+    if (status === "superseded" && webhook.delivery === "latest") {
+      throw new ApiError(
+        "conflict",
+        'The webhook gets the latest state only, and these are older. Change it first: send PATCH with {"delivery":"every"}.',
+      );
+    }
     const looked = { scope: `recovery:${webhook.id}`, filters: {} } as const;
     const { after } = cursor === undefined ? {} : readListCursor(cursor, looked);
     await chargeRequest(webhook.project_id, "recover", now);
@@ -55,9 +61,10 @@ export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   },
 });
 
-/** Shadowed deliveries only on request: before a cutover, an earlier service has sent them. */
+/** On request only: what an earlier service has sent before a cutover, and what was out of date. */
+const ON_REQUEST: readonly RecoveredStatus[] = ["shadowed", "superseded"];
 const statusesOf = (status: RecoveredStatus | undefined) =>
-  status ? [status] : recoveredStatuses.filter((each) => each !== "shadowed");
+  status ? [status] : recoveredStatuses.filter((each) => !ON_REQUEST.includes(each));
 
 /** Deliveries that get their places back at once. */
 const PARALLEL_REPAIRS = 25;

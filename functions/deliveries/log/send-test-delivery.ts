@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { chargeRequest } from "../../foundation/budgets/request-budget-store.ts";
-import { sampleWebhookEvent } from "../../foundation/events/sample-webhook-event.ts";
+import { sampleWebhookEvent } from "../../foundation/events/sample-event.ts";
 import { accepted, defineEndpoint } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { recordRequest } from "../../foundation/records/audit-store.ts";

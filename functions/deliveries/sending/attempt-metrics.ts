@@ -20,6 +20,7 @@ export interface AttemptEffects {
  * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
  * for a receiver that was down or slow.
  * @param delivery the row before the attempt
+ * @param settleSeconds how long the state waited for a newer one, as its webhook wants
  * @param road its message carried the delivery, or it waited in the line of its webhook
  */
 export function attemptMetrics(
@@ -27,6 +28,7 @@ export function attemptMetrics(
   attempt: Attempt,
   road: "carried" | "line",
   { isDecisive = false, isLast = false, hasDisabledWebhook = false }: Partial<AttemptEffects> = {},
+  settleSeconds = 0,
 ) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
@@ -35,7 +37,7 @@ export function attemptMetrics(
   const countsForLatency = isScheduled && delivery.requested_at === undefined && isDecisive;
   const untilSentMs = Math.max(
     0,
-    Date.parse(attempt.at) - Date.parse(delivery.event_received_at ?? delivery.created_at),
+    Date.parse(attempt.at) - Date.parse(delivery.event_received_at ?? delivery.created_at) - settleSeconds * 1000,
   );
   return {
     attempts: 1,

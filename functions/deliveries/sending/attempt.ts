@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { MASK } from "../../foundation/http/masked.ts";
 import { log } from "../../foundation/platform/log.ts";
-import { deliveryHeaders } from "../../webhooks/receiver/delivery-headers.ts";
+import { credentialsIn, deliveryHeaders, ownHeaders } from "../../webhooks/receiver/delivery-headers.ts";
 import { legacySignatureHeader } from "../../webhooks/receiver/legacy-signature-header.ts";
 import type { Outcome } from "../../webhooks/receiver/receiver-client.ts";
 import * as receivers from "../../webhooks/receiver/receiver-client-pool.ts";
@@ -12,6 +13,7 @@ import type { LineVisit } from "../../webhooks/webhook/worker-call.ts";
 import { change } from "../line/change-delivery.ts";
 import type { Delivery } from "../line/delivery.ts";
 import { shadowed } from "../line/delivery-transitions.ts";
+import { contentOf } from "./delivery-content.ts";
 import { recordAttempt } from "./record.ts";
 import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
 
@@ -34,17 +36,23 @@ export async function makeAttempt(
 ): Promise<"accepted" | "failed" | "unrecorded"> {
   const at = new Date();
   const signers: [string, ...string[]] = [secrets.current, ...unexpiredSecrets(secrets.previous, at)];
-  const headers = deliveryHeaders(basis, signers, at, legacySignatureHeader());
+  const { id, event, test = false } = basis;
+  const content = contentOf(basis, webhook);
+  const legacy = legacySignatureHeader();
+  const headers = deliveryHeaders({ id, event, test, ...content }, signers, at, legacy);
+  const own = ownHeaders(secrets.headers, legacy);
   // Decided here, not in fan-out: what is in a queue at the switch would be sent in shadow mode, or lost after it. It is no attempt,
   // which would claim a request that no receiver saw, and not held, which a recovery would send after the switch.
   if (webhook.mode === "shadow") {
-    await change(basis, shadowed(basis, { at: at.toISOString(), headers }));
-    log.info("delivery shadowed", { delivery_id: basis.id, event: basis.event });
+    const shown = { ...headers, ...Object.fromEntries(own.map(([name]) => [name, MASK])) };
+    await change(basis, shadowed(basis, { at: at.toISOString(), headers: shown }));
+    log.info("delivery shadowed", { delivery_id: id, event });
     return "accepted";
   }
   const { url } = webhook;
-  const returned = await whileWaiting(receivers.post(url, headers, basis.body), () => markSlow(webhook));
-  const outcome = withoutSent(returned, url, headers, signers);
+  const all = { ...Object.fromEntries(own), ...headers };
+  const returned = await whileWaiting(receivers.post(url, all, content.body), () => markSlow(webhook));
+  const outcome = withoutSent(returned, url, headers, [...signers, ...credentialsIn(own)]);
   const attempt = toAttempt(basis, at, outcome);
   const isRecorded = await recordAttempt({ basis, webhook, attempt, retryAfter: outcome.retryAfter, visit });
   // A connection that is refused at once does not show that the receiver responds fast.

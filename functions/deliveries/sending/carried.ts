@@ -7,6 +7,7 @@ import { enter, holdNew } from "../line/backlog.ts";
 import type { Delivery } from "../line/delivery.ts";
 import { readForRequest } from "../line/delivery-store.ts";
 import { makeAttempt } from "./attempt.ts";
+import { NewerStates, supersede } from "./newer-states.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
 
 /**
@@ -24,12 +25,16 @@ export async function sendCarried(delivery: Delivery, isRepeated: boolean, remai
   const isNow = !isRepeated && isHealthy(webhook, now) && hasTimeToAttempt(remainingMs);
   if (holdsDeliveries(webhook)) {
     if (!row) await holdNew(delivery);
-  } else if (isNow && (!row || isLeftToMessage(row, now))) {
-    await makeAttempt(row ?? delivery, webhook, secrets);
-  } else if (!row) {
-    // Due since its event, so that it keeps its place before later ones.
-    await enter(webhook, [{ delivery, due: new Date(delivery.created_at) }]);
+    return;
   }
+  if (isNow && (!row || isLeftToMessage(row, now))) {
+    const basis = row ?? delivery;
+    if (await supersede(basis, webhook, new NewerStates(project_id))) return;
+    // What is newer may have taken long to read.
+    if (hasTimeToAttempt(remainingMs)) return void (await makeAttempt(basis, webhook, secrets));
+  }
+  // Due since its event, so that it keeps its place before later ones.
+  if (!row) await enter(webhook, [{ delivery, due: new Date(delivery.created_at) }]);
 }
 
 /**

@@ -56,13 +56,14 @@ export async function recordAttempt(completed: CompletedAttempt): Promise<boolea
   return recorded.error === undefined || recordLater(toMessage(completed), recorded);
 }
 
-function logAttempt({ basis, attempt, visit }: CompletedAttempt, effects?: AttemptEffects): void {
+function logAttempt({ basis, webhook, attempt, visit }: CompletedAttempt, effects?: AttemptEffects): void {
   const { project_id, webhook_id, id, event, deployment_id } = basis;
   const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id: deployment_id ?? undefined };
   const outcome = error_code ?? "succeeded";
   const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(basis, attempt, visit ? "line" : "carried", effects));
+  const metrics = attemptMetrics(basis, attempt, visit ? "line" : "carried", effects, webhook.settle_seconds);
+  log.info("attempt", { ...ids, ...fields }, metrics);
 }
 
 /**

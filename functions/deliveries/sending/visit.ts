@@ -2,6 +2,7 @@ import { laterOf } from "../../foundation/platform/time.ts";
 import type { WakeUp, WebhookKey } from "../../webhooks/webhook/wake-up-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import type { LineVisit } from "../../webhooks/webhook/worker-call.ts";
+import { NewerStates } from "./newer-states.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
 
 /** One visit of a worker to the line of a webhook: what it has seen, and when it ends. */
@@ -15,6 +16,7 @@ export class Visit implements LineVisit {
   webhook: Webhook | null | undefined;
   /** All that waits is due at once: a `catch_up_at` up to this one is served. Undefined = each delivery at its own time. */
   catchUpAt: string | undefined;
+  readonly newerStates: NewerStates;
   /** Deliveries of which an attempt was made, or is not due. */
   readonly done = new Set<string>();
   /** Places that are or were served. */
@@ -31,6 +33,7 @@ export class Visit implements LineVisit {
 
   constructor(key: WebhookKey, remainingMs: () => number, leaseId: string, wakeUp: WakeUp) {
     this.key = key;
+    this.newerStates = new NewerStates(key.project_id);
     this.remainingMs = remainingMs;
     this.leaseId = leaseId;
     this.wakeUp = wakeUp;

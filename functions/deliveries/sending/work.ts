@@ -15,7 +15,9 @@ import { readForRequest } from "../line/delivery-store.ts";
 import { cancelled, held, reopened } from "../line/delivery-transitions.ts";
 import { isHeldBy } from "../log/waiting.ts";
 import { makeAttempt } from "./attempt.ts";
+import { supersede } from "./newer-states.ts";
 import { type NextPlaces, readNext } from "./next-places.ts";
+import { hasTimeToAttempt } from "./time-left.ts";
 import { turnOf } from "./turn.ts";
 import { Visit } from "./visit.ts";
 
@@ -191,6 +193,12 @@ async function serve(visit: Visit, place: Place): Promise<void> {
   }
   if (turn.kind === "carried") return visit.postpone(new Date(place.due));
   if (turn.kind === "between_probes") return visit.stop(turn.probeAt);
+  // A user who requests a redelivery wants this state. Before the probe is claimed: what is not sent is no probe.
+  if (turn.kind !== "asked" && webhook.delivery === "latest") {
+    if (await supersede(row, webhook, visit.newerStates)) return;
+    // What is newer may have taken long to read: the next visit sends the delivery.
+    if (!hasTimeToAttempt(visit.remainingMs)) return void visit.seen.delete(place.entry);
+  }
   const isProbe = turn.kind === "probe";
   if (isProbe && !(await receiverState.claimProbe(webhook, turn.nextProbeAt, row.id))) return visit.stop(turn.probeAt);
   visit.done.add(row.id);

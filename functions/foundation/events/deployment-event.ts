@@ -1,14 +1,8 @@
 import { createHash } from "node:crypto";
-import { timeOrderedUuid } from "../platform/uuid.ts";
+import { timeOfUuid, timeOrderedUuid } from "../platform/uuid.ts";
 
-/** The events that the pipeline sends, with the `data` of a sample. A new one does not compile until the contract has its row. */
-export const samples = {
-  "deploy.started": {},
-  "deploy.succeeded": { url: "https://demo.example.com", status: "running" },
-  "deploy.failed": { reason: "health check timed out" },
-} satisfies Record<`deploy.${string}`, object>;
-export type EventName = keyof typeof samples;
-export const eventNames = Object.keys(samples) as [EventName, ...EventName[]];
+/** Name of an event in the catalogue of this stage: catalogue.ts. */
+export type EventName = string;
 
 /** A valid deployment event of the pipeline. */
 export interface DeploymentEvent {
@@ -41,6 +35,13 @@ export function createDeploymentEvent({
   const digest = createHash("sha256").update(canonicalJson(content)).digest("hex");
   return { ...content, body: JSON.stringify(content), digest };
 }
+
+/**
+ * Returns the value of `X-Service-Sequence` for an event of this id or of a delivery of it: decimal digits, larger for a newer event of the
+ * same deployment. It is the time of the event in tenths of a millisecond. At the same time, a final event is newer: many pipelines
+ * write whole seconds.
+ */
+export const sequenceOf = (id: string, isFinal: boolean): number => timeOfUuid(id).getTime() * 10 + (isFinal ? 1 : 0);
 
 /** Returns the id of an event: equal events have equal ids. Ids sort by the time of the event. */
 export const eventIdOf = ({ timestamp, digest }: DeploymentEvent): string =>

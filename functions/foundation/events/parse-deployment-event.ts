@@ -1,26 +1,17 @@
+import { type Schema, Validator } from "@cfworker/json-schema";
 import * as z from "zod/mini";
-import { isTime, orRequired, uuid } from "../schema/input.ts";
+import type { EventRow } from "../manifest/events.ts";
+import { isTime, orRequired, shownText, uuid } from "../schema/input.ts";
+import { closestName, deploymentEventRows } from "./catalogue.ts";
 import {
   createDeploymentEvent,
   type DeploymentEvent,
   type EventContent,
-  type EventName,
-  eventNames,
   isJsonObject,
   parseJsonExactly,
 } from "./deployment-event.ts";
 
 /* The rules for the messages of the pipeline. A file of their own: most functions handle events, and few load a schema library for them. */
-
-const anyData = z.custom<Record<string, unknown>>(isJsonObject, "must be a JSON object");
-
-const succeededData = z.looseObject(
-  {
-    url: z.url({ protocol: /^https?$/, error: () => "must be the http(s) URL of the app" }),
-    status: z.literal("running", orRequired('must be "running"')),
-  },
-  orRequired("must be a JSON object with url and status"),
-);
 
 const base = {
   project_id: uuid,
@@ -30,15 +21,40 @@ const base = {
     .check(z.refine((text) => isTime(text) && /(Z|\+00:00)$/i.test(text), "must be ISO 8601 in UTC")),
 };
 
-/** The rules for `data`, of the events that need some of its fields. */
-const dataRules: Partial<Record<EventName, typeof succeededData>> = { "deploy.succeeded": succeededData };
+const eventFields = z.object(base);
 
-const schemaOf = (event: EventName) => z.object({ ...base, data: dataRules[event] ?? z._default(anyData, {}) });
-
-const anyEvent = z.looseObject(
-  { event: z.enum(eventNames, orRequired(`must be one of ${eventNames.join(", ")}`)) },
+const namedEvent = z.looseObject(
+  { event: z.string(orRequired("must be the name of an event")) },
   orRequired("must be a JSON object"),
 );
+
+/** Compares `data` with the schema of its event. Made once per event: interpreted, so that a start compiles nothing. */
+const validators = new WeakMap<EventRow, Validator>();
+
+function validatorOf(row: EventRow): Validator {
+  const validator = validators.get(row) ?? new Validator(row.data as Schema, "2020-12", false);
+  validators.set(row, validator);
+  return validator;
+}
+
+/** Reported rules that `data` breaks: a hostile event may break thousands. */
+const MAX_REASONS = 5;
+
+/** Returns how `data` breaks the schema of its event; undefined = it does not. */
+function dataProblem(row: EventRow, data: unknown): string | undefined {
+  if (!isJsonObject(data)) return "data must be a JSON object";
+  // The validator fails on halves of surrogate pairs in names.
+  const { errors } = validatorOf(row).validate(portable(data, new Set()));
+  // Without those of the schemas around another one.
+  const rules = errors.filter(
+    ({ keywordLocation: at }) => !errors.some(({ keywordLocation: other }) => other.startsWith(`${at}/`)),
+  );
+  const reasons = rules.slice(0, MAX_REASONS).map(({ instanceLocation, error }) => {
+    const path = instanceLocation.split("/").slice(1).map(decodeURIComponent);
+    return `${["data", ...path].join(".")} does not fit its schema: ${error}`;
+  });
+  return reasons.length > 0 ? reasons.join(" ") : undefined;
+}
 
 /** `changed`: how `data` differs from the message; absent = it does not. */
 export type ParseResult = { ok: true; event: DeploymentEvent; changed?: string } | { ok: false; reason: string };
@@ -67,7 +83,7 @@ export function parseDeploymentEvent(message: string, receivedAt?: Date, change:
   const text = message.replace(/^\ufeff/, "");
   try {
     const plain: unknown = JSON.parse(text);
-    return parseEvent(isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(text), receivedAt, change);
+    return parseEvent(plain, isDeeper(plain, MAX_EXACT_LEVELS) ? plain : parseJsonExactly(text), receivedAt, change);
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
     throw error;
@@ -124,20 +140,28 @@ function portable(value: unknown, changes: Set<string>, levels = MAX_LEVELS - 1)
 /** Receivers ignore a test delivery, by a signed `data.test`. Some parsers, such as that of Go, read any case of its name. */
 const isTestMark = ([name, value]: [string, unknown]): boolean => value === true && /^test$/iu.test(name);
 
-function parseEvent(message: unknown, receivedAt: Date | undefined, change: ChangeData): ParseResult {
-  const named = z.safeParse(anyEvent, message);
+/** @param message as parsed by `JSON.parse`; `exact` is the same with its numbers as written */
+function parseEvent(message: unknown, exact: unknown, receivedAt: Date | undefined, change: ChangeData): ParseResult {
+  const named = z.safeParse(namedEvent, message);
   if (!named.success) {
     const envelope = envelopes.find(([fields]) => fields.every((field) => Object.hasOwn(Object(message), field)));
     return { ok: false, reason: envelope?.[1] ?? reasonOf(named.error) };
   }
   const { event } = named.data;
-  const rest = z.safeParse(schemaOf(event), message);
-  if (!rest.success) return { ok: false, reason: reasonOf(rest.error) };
+  const rows = deploymentEventRows();
+  const row = rows.get(event);
+  // A stored event was accepted. Its stage may have another catalogue since.
+  const isStored = change === unchanged;
+  if (!row && !isStored) return { ok: false, reason: unknownEvent(event, [...rows.keys()]) };
+  const rest = z.safeParse(eventFields, message);
+  const { data: sent = {} } = named.data;
+  const problem = row && !isStored ? dataProblem(row, sent) : undefined;
+  const reasons = [...(rest.success ? [] : [reasonOf(rest.error)]), ...(problem === undefined ? [] : [problem])];
+  if (!rest.success || problem !== undefined) return { ok: false, reason: reasons.join("; ") };
   const { project_id, deployment_id, timestamp } = rest.data;
   if (receivedAt && !isPlausible(new Date(timestamp), receivedAt)) return { ok: false, reason: PLAUSIBLE };
   const changes = new Set<string>();
-  // `data` is taken from the parsed message, not from the schema output, which could change it.
-  const given = (named.data.data ?? {}) as Record<string, unknown>;
+  const given = Object((exact as { data?: unknown }).data) as Record<string, unknown>;
   const entries = Object.entries(change(given, changes) as EventContent["data"]);
   const unmarked = entries.filter((entry) => !isTestMark(entry));
   const isMarked = unmarked.length < entries.length;
@@ -146,6 +170,11 @@ function parseEvent(message: unknown, receivedAt: Date | undefined, change: Chan
   const data = Object.fromEntries(isMarked ? [["pipeline_test", true], ...unmarked] : entries);
   const parsed = createDeploymentEvent({ event, project_id, deployment_id, timestamp, data });
   return { ok: true, event: parsed, ...(changes.size > 0 && { changed: [...changes].join("; ") }) };
+}
+
+function unknownEvent(event: string, names: string[]): string {
+  const shown = shownText(event, 100);
+  return `event must be one of ${names.join(", ")}; "${shown}" is most like ${closestName(event, names)}`;
 }
 
 function reasonOf(error: z.core.$ZodError): string {

@@ -1,16 +1,14 @@
 import { createHash } from "node:crypto";
-import { eventNames } from "./deployment-event.ts";
+import type { webhookEvents } from "../manifest/events.ts";
 
 /**
- * Events about the webhooks of a project, which this service creates itself. Webhooks get them only if they subscribe to
- * them. The pipeline cannot send them: parse-deployment-event.ts accepts deployment events only.
+ * Name of an event about a webhook of the project, which this service creates itself. The pipeline cannot send it:
+ * parse-deployment-event.ts accepts deployment events only.
  */
-export const healthEventNames = ["webhook.failing", "webhook.disabled"] as const;
-export type HealthEventName = (typeof healthEventNames)[number];
+export type HealthEventName = keyof typeof webhookEvents;
 
-/** All events that a webhook can subscribe to. */
-export const webhookEventNames = [...eventNames, ...healthEventNames] as const;
-export type WebhookEventName = (typeof webhookEventNames)[number];
+/** Name of any event that a webhook can subscribe to. */
+export type WebhookEventName = string;
 
 /** An event as webhooks get it. */
 export interface WebhookEvent {

@@ -12,7 +12,7 @@ const WITH_URLS = new Set(["url", "hint", "response_excerpt", "response_headers"
 /** Fields about deployments. Receivers get them as they are. */
 const AS_SENT = new Set(["payload", "filter"]);
 /** Headers of a delivery that sign nothing. The header of an earlier service, which signs, may have any other name. */
-const UNSIGNED = /^(content-type|user-agent|x-service-(event|delivery|test)|webhook-(id|timestamp))$/i;
+const UNSIGNED = /^(content-type|user-agent|x-service-(event|delivery|sequence|test)|webhook-(id|timestamp))$/i;
 
 /**
  * Returns the data of a response as a caller may see it.

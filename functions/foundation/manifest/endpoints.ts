@@ -175,6 +175,7 @@ export const endpoints = {
     file: "deliveries/feed/list-events",
     access: "viewer",
     permission: "events:read",
+    settings: ["events"],
     uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], events: ["Query"] } }],
   },
   listProjectDeliveries: {
@@ -183,6 +184,7 @@ export const endpoints = {
     file: "deliveries/log/list-of-project",
     access: "viewer",
     permission: "deliveries:read",
+    settings: ["events"],
     uses: [can.chargeReads, { tables: { webhooks: ["Query"], deliveries: ["Query"] } }],
   },
   createWebhook: {
@@ -192,6 +194,7 @@ export const endpoints = {
     access: "admin",
     permission: "webhooks:write",
     repeatReturns: "id",
+    settings: ["events"],
     uses: [{ tables: { webhooks: ["PutItem", "UpdateItem"], webhookSecrets: ["PutItem"] } }],
   },
   listWebhooks: {
@@ -232,11 +235,13 @@ export const endpoints = {
     file: "webhooks/webhook/update",
     access: "admin",
     permission: "webhooks:write",
+    settings: ["events"],
     uses: [
       can.chargeReads,
       {
         tables: {
           webhooks: ["GetItem", "UpdateItem"],
+          webhookSecrets: ["UpdateItem"],
           deliveries: ["Query"],
           backlog: ["Query", "UpdateItem"],
           notifications: ["PutItem", "Query"],
@@ -269,6 +274,7 @@ export const endpoints = {
     access: "admin",
     permission: "deliveries:write",
     throttle: { requestsPerSecond: 5, burst: 20 },
+    settings: ["events"],
     uses: [can.sendDeliveries],
   },
   certifyWebhook: {
@@ -299,6 +305,7 @@ export const endpoints = {
     file: "deliveries/log/list",
     access: "viewer",
     permission: "deliveries:read",
+    settings: ["events"],
     uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], deliveries: ["Query"] } }],
   },
   getDelivery: {

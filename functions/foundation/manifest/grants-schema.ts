@@ -35,7 +35,8 @@ export type SettingKey =
   | "permissions"
   | "importedKeys"
   | "importedKeysPepper"
-  | "legacySignatureHeader";
+  | "legacySignatureHeader"
+  | "events";
 
 /**
  * The AWS permissions of a function: exactly the actions that it calls. IAM enforces them on AWS, and a local run

@@ -49,7 +49,9 @@ const SENDER_MEMORY_MB = 256;
 /** The calls that both senders make. */
 const sending = {
   tables: {
-    deliveries: ["BatchGetItem", "PutItem"],
+    // Query and both GetItem: newer states of a deployment, for webhooks that want the latest only.
+    events: ["Query", "GetItem"],
+    deliveries: ["BatchGetItem", "GetItem", "PutItem"],
     backlog: ["PutItem", "UpdateItem", "DeleteItem"],
     webhooks: ["BatchGetItem", "GetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
@@ -108,6 +110,7 @@ export const workers = {
   "deliveries-fan-out": {
     file: "deliveries/intake/fan-out",
     deploysGradually: true,
+    settings: ["events"],
     trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },
     timeoutSeconds: 30,
     memoryMb: 512,
@@ -123,7 +126,7 @@ export const workers = {
   "attempts-send": {
     file: "deliveries/sending/send",
     deploysGradually: true,
-    settings: ["legacySignatureHeader"],
+    settings: ["legacySignatureHeader", "events"],
     trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 300 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,
@@ -132,7 +135,7 @@ export const workers = {
   "attempts-send-slow": {
     file: "deliveries/sending/send-slow",
     deploysGradually: true,
-    settings: ["legacySignatureHeader"],
+    settings: ["legacySignatureHeader", "events"],
     trigger: { kind: "queue", queue: "slowDeliveries", batchSize: 10, maxConcurrency: 100 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,
@@ -141,7 +144,7 @@ export const workers = {
       tables: {
         ...sending.tables,
         // UpdateItem: the results of a certification, which are in the same table.
-        deliveries: [...sending.tables.deliveries, "GetItem", "UpdateItem"],
+        deliveries: [...sending.tables.deliveries, "UpdateItem"],
         backlog: [...sending.tables.backlog, "Query"],
       },
     },
@@ -175,6 +178,7 @@ export const workers = {
   },
   "deliveries-replay": {
     file: "deliveries/intake/replay",
+    settings: ["events"],
     trigger: { kind: "invoke" },
     // The AWS CLI waits for a response for a minute.
     timeoutSeconds: 55,
@@ -279,6 +283,7 @@ export const workers = {
   },
   "webhooks-import": {
     file: "webhooks/webhook/import",
+    settings: ["events"],
     trigger: { kind: "invoke" },
     // A thousand webhooks, of as many projects.
     timeoutSeconds: 55,

@@ -48,9 +48,13 @@ export async function readItems<Item = Record<string, unknown>>(
 export async function* pagesOf<Item>(
   table: TableKey,
   key: Part,
-  options: Pick<QueryCommandInput, "Limit" | "IndexName" | "ConsistentRead"> = {},
+  {
+    attributes,
+    ...options
+  }: Pick<QueryCommandInput, "Limit" | "IndexName" | "ConsistentRead"> & { attributes?: readonly string[] } = {},
 ): AsyncGenerator<Item[], void, void> {
-  const query = { TableName: tableName(table), ConsistentRead: true, ...selecting(key), ...options };
+  const selected = selecting(key, attributes && { attributes });
+  const query = { TableName: tableName(table), ConsistentRead: true, ...selected, ...options };
   for await (const { Items = [] } of paginateQuery({ client: dynamo() }, query)) yield Items as Item[];
 }
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { type QueueKey, queues } from "../manifest/queues.ts";
 import { type TableKey, tables } from "../manifest/tables.ts";
 import { type TopicKey, topics } from "../manifest/topics.ts";
@@ -53,6 +54,15 @@ function optionalFlag(name: string): boolean | undefined {
   if (text === undefined) return undefined;
   if (text !== "true" && text !== "false") throw new SettingError(`${name} must be true or false, not "${text}"`);
   return text === "true";
+}
+
+const contents = new Map<string, string>();
+
+/** Reads a file once. */
+function contentOf(path: string): string {
+  const content = contents.get(path) ?? readFileSync(path, "utf8");
+  contents.set(path, content);
+  return content;
 }
 
 const flag = (name: string): boolean => optionalFlag(name) ?? false;
@@ -125,6 +135,14 @@ export const settings = {
   jwksSharesUsers: () => optionalFlag("JWKS_SHARES_USERS"),
   /** The signature header of an earlier service, as JSON (webhooks/receiver/legacy-signature-header.ts); undefined = none. */
   legacySignatureHeader: () => optional("LEGACY_SIGNATURE_HEADER"),
+  /**
+   * The events that a stage adds, as JSON (foundation/events/catalogue.ts); undefined = none. On AWS the variable has the path of a
+   * file, because the environment of a function has at most 4 KB.
+   */
+  events(): string | undefined {
+    const text = optional("EVENTS");
+    return text?.startsWith("/") ? contentOf(text) : text;
+  },
   /** The permissions that the platform adds, as JSON (foundation/access/platform-permissions.ts); undefined = none. */
   permissions: () => optional("PERMISSIONS"),
   /** The kinds of keys of an earlier service, as JSON (identity/api-keys/imported-keys.ts); undefined = none. */

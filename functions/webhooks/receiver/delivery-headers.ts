@@ -1,33 +1,51 @@
 import type { LegacySignatureHeader } from "../../foundation/manifest/legacy-signature-header.ts";
+import type { OwnHeader } from "../webhook/own-headers.ts";
 import { bodySignature, signatureHeaders } from "./signature.ts";
 
 interface DeliveryRequest {
   id: string;
   event: string;
+  /** As it is sent: the signatures are over these bytes. */
   body: string;
+  /** Absent = JSON. */
+  contentType?: string | undefined;
+  /** Decimal digits, larger for a newer event of the same deployment. */
+  sequence: string;
   /** Whether the event is a sample. Its `data.test` is then true: the signatures do not cover the header. */
   test?: boolean;
 }
 
 /**
- * Returns the headers of a request to a receiver, without those of HTTP itself.
+ * Returns the headers of a request to a receiver, without those of HTTP itself and those that a user has added.
  * @param secrets the current secret, and the unexpired previous ones, newest first
  * @param at time of the request
  * @param legacy header that has the value of `X-Service-Signature` too, until its date; absent = none
  */
 export function deliveryHeaders(
-  { id, event, body, test }: DeliveryRequest,
+  { id, event, body, contentType = "application/json", sequence, test }: DeliveryRequest,
   [current, ...previous]: readonly [string, ...string[]],
   at: Date,
   legacy?: LegacySignatureHeader,
 ): Record<string, string> {
   return {
-    "Content-Type": "application/json",
+    "Content-Type": contentType,
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": event,
     "X-Service-Delivery": id,
+    "X-Service-Sequence": sequence,
     ...(test && { "X-Service-Test": "true" }),
     ...signatureHeaders({ deliveryId: id, at, body }, current, previous),
     ...(legacy && at < new Date(legacy.until) && { [legacy.name]: bodySignature(body, current) }),
   };
 }
+
+/**
+ * Returns the headers that a user has added to the requests of a webhook.
+ * @param legacy has a name that a user may have chosen before it was an option of the stage: the stage's is sent
+ */
+export const ownHeaders = (added: readonly OwnHeader[] = [], legacy?: LegacySignatureHeader): readonly OwnHeader[] =>
+  added.filter(([name]) => name.toLowerCase() !== legacy?.name.toLowerCase());
+
+/** Returns what a response may not show of these headers: each value, and what follows a scheme such as `Bearer`. */
+export const credentialsIn = (headers: readonly OwnHeader[]): string[] =>
+  headers.flatMap(([, value]) => [value, value.replace(/^[\w-]+ +/, "")]);

@@ -1,5 +1,6 @@
 import type { ClientRequest } from "node:http";
 import { type FailureCode, NO_IPV4, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
+import { formatOfUrl, type ProductFormat } from "../formats/format-of-url.ts";
 
 /*
  * The cause of a failed request to a receiver: its code, and the `detail` of which failure-hints.ts makes a sentence. The
@@ -88,6 +89,34 @@ export const BOT_CHECK = "BOT_CHECK";
 const CSRF_TEXT = /[cx]srf|cross.site request forgery|authenticity.?token|the change you wanted was rejected/i;
 const SIGN_IN_TEXT = /<title>[^<]{0,80}(sign.?in|log.?in|single sign|authentication required)|type=["']?password/i;
 
+/** Codes in the responses of products, by which they say why they refuse a request. A `detail` has no other text of theirs. */
+const PRODUCT_CODES: Record<ProductFormat, RegExp> = {
+  slack:
+    /^\s*(no_text|missing_text_or_fallback_or_attachments|invalid_payload|invalid_blocks(?:_format)?|channel_not_found|channel_is_archived|no_service(?:_id)?|no_team|no_active_hooks|team_disabled|invalid_token|action_prohibited|posting_to_general_channel_denied|user_not_found|too_many_attachments)\b/,
+  discord: /"code"\s*:\s*(50006|50035|50027|10015)\b/,
+  teams: /HTTP error (\d{3})/,
+  "google-chat": /"status"\s*:\s*"([A-Z_]{1,40})"/,
+  "github-dispatch": /^$/,
+};
+
+/** Returns the product behind a URL and its code, such as `slack:no_text`; undefined = another receiver. */
+function productDetail(text: string, from: URL): string | undefined {
+  const product = formatOfUrl(from.href);
+  return product && `${product}:${PRODUCT_CODES[product].exec(text)?.[1] ?? ""}`;
+}
+
+/**
+ * Returns whether a 2xx says that nothing was delivered, as the connectors of Teams do. https://github.com/MicrosoftDocs/msteams-docs
+ */
+export const isRefusal = (text: string, from: URL): boolean =>
+  formatOfUrl(from.href) === "teams" && /delivery failed/i.test(text) && PRODUCT_CODES.teams.test(text);
+
+/** Returns the seconds that a 429 asks to wait for in its JSON body, as Discord's does; undefined = it does not. */
+export function retryAfterIn(text: string): string | undefined {
+  const seconds = Number(/"retry_after"\s*:\s*(\d{1,6}(?:\.\d{1,9})?)/.exec(text)?.[1]);
+  return Number.isNaN(seconds) ? undefined : String(Math.ceil(seconds));
+}
+
 /**
  * Returns the `detail` of a complete response: the target of a redirect, the scheme of the credentials that it asks for, or
  * what answered in place of the receiver; undefined for most.
@@ -95,7 +124,10 @@ const SIGN_IN_TEXT = /<title>[^<]{0,80}(sign.?in|log.?in|single sign|authenticat
  */
 export function answerDetail(status: number, headers: Headers, text: string, from: URL): string | undefined {
   if (status >= 300 && status < 400) return redirectTarget(headers, from);
-  if (status < 400 || status >= 500) return undefined;
+  if (status < 400) return isRefusal(text, from) ? productDetail(text, from) : undefined;
+  if (status >= 500) return undefined;
+  const product = productDetail(text, from);
+  if (product !== undefined && status !== 429) return product;
   const [asked = ""] = /^[\w-]*/.exec(textOf(headers, "www-authenticate")) ?? [];
   if (asked !== "") return SCHEMES.find((scheme) => scheme.toLowerCase() === asked.toLowerCase()) ?? "other";
   if (textOf(headers, "cf-mitigated") === "challenge") return BOT_CHECK;

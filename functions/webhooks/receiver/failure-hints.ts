@@ -1,4 +1,5 @@
 import { type FailureCode, NO_IPV4, NOT_CONNECTED, PORT_BLOCKED } from "../../foundation/events/failure-code.ts";
+import { formatLabels, type ProductFormat } from "../formats/format-of-url.ts";
 import { BOT_CHECK, CSRF, IN_HANDSHAKE, SIGN_IN, SWITCHED } from "./failure-cause.ts";
 
 /** The fields of an attempt that a hint depends on. */
@@ -123,6 +124,8 @@ function statusHint(status: number, detail?: string): string {
   if (status < 100)
     return `The receiver returned ${String(status).padStart(3, "0")}, which is not a status: return 2xx.`;
   if (status >= 300 && status < 400) return redirectHint(status, detail);
+  const product = productHint(status, detail);
+  if (product !== undefined) return product;
   const fix = detail === undefined ? undefined : (answerFixes[detail] ?? credentialsFix(status, detail));
   return `The receiver returned ${status}: ${fix ?? statusFixes[status] ?? generalFix(status)}`;
 }
@@ -142,6 +145,69 @@ function redirectHint(status: number, target?: string): string {
   return `The receiver returned ${status} to ${target}: return 2xx to confirm a delivery, redirects are not followed.`;
 }
 
+/** What the codes of products mean, and what to do. */
+const productFixes: Record<string, string> = {
+  "slack:no_text": "found no message: set the format of the webhook to slack.",
+  "slack:missing_text_or_fallback_or_attachments": "found no message: set the format of the webhook to slack.",
+  "slack:invalid_payload": "did not find a message of its form: set the format of the webhook to slack.",
+  "slack:channel_not_found": "does not find the channel: create a new incoming webhook, and set its URL.",
+  "slack:channel_is_archived": "has archived the channel: restore it, or create an incoming webhook for another one.",
+  "slack:no_team": "does not know the workspace: copy the whole URL of the incoming webhook again.",
+  "slack:team_disabled": "has disabled the workspace: use an incoming webhook of another one.",
+  "slack:invalid_token": "does not know this URL: copy the whole URL of the incoming webhook again.",
+  "slack:action_prohibited": "forbids the message: an admin of the workspace must allow it.",
+  "slack:posting_to_general_channel_denied":
+    "forbids messages to this channel: an admin of the workspace must allow them.",
+  "discord:50006": "found an empty message: set the format of the webhook to discord.",
+  "discord:50035": "did not find a message of its form: set the format of the webhook to discord.",
+  "discord:50027": "does not know the token in the URL: copy the whole URL of its webhook again.",
+  "discord:10015": "has deleted its webhook: create a new one there, and set its URL.",
+};
+const GONE_IN_SLACK = "has removed the incoming webhook: create a new one, and set its URL.";
+for (const code of ["no_service", "no_service_id", "no_active_hooks", "user_not_found"]) {
+  productFixes[`slack:${code}`] = GONE_IN_SLACK;
+}
+
+/** By product and status, when it gives no code that is known. */
+const productStatusFixes: Record<ProductFormat, Record<number, string>> = {
+  slack: { 400: "did not accept the message: set the format of the webhook to slack.", 404: GONE_IN_SLACK },
+  discord: {
+    400: "did not accept the message: set the format of the webhook to discord.",
+    401: "does not know the token in the URL: copy the whole URL of its webhook again.",
+    404: "has deleted its webhook: create a new one there, and set its URL.",
+  },
+  teams: {
+    400: "did not accept the message: set the format of the webhook to teams, and check the trigger of the workflow.",
+    401: "wants a sign-in: let anyone trigger the workflow, and copy the whole URL again.",
+    403: "wants a sign-in: let anyone trigger the workflow, and copy the whole URL again.",
+    404: "has deleted or disabled the workflow: enable it, or create a new one and set its URL.",
+  },
+  "google-chat": {
+    400: "did not accept the message: set the format of the webhook to google-chat.",
+    401: "does not know key and token in the URL: copy the whole URL of its webhook again.",
+    403: "does not allow the message: copy the whole URL of its webhook again, and check who may post in the space.",
+    404: "has deleted the space or its webhook: create a new one, and set its URL.",
+  },
+  "github-dispatch": {
+    401: "wants a token: add the header Authorization with Bearer and a token that may write the contents of the repository.",
+    403: "does not allow it: give the token of the Authorization header write access to the contents of the repository.",
+    404: "does not show the repository: check the URL, and that the token of the Authorization header may write its contents.",
+    422: "did not accept the request: set the format of the webhook to github-dispatch.",
+  },
+};
+
+/** Returns the hint for a product that refused a request; undefined = the detail is none of a product. */
+function productHint(status: number, detail = ""): string | undefined {
+  const [product = "", code = ""] = detail.split(":");
+  const byStatus = productStatusFixes[product as ProductFormat];
+  if (byStatus === undefined) return undefined;
+  const label = formatLabels[product as ProductFormat];
+  if (status < 300) return `${label} returned ${status}, and did not deliver the message (HTTP error ${code}).`;
+  const fix = productFixes[detail] ?? byStatus[status];
+  const shown = code === "" ? "" : ` (${code})`;
+  return `${label} returned ${status}${shown}: ${fix === undefined ? (statusFixes[status] ?? generalFix(status)) : `it ${fix}`}`;
+}
+
 const answerFixes: Record<string, string> = {
   [CSRF]:
     "its CSRF protection rejected the request. Exempt the path of the URL from it, and verify the signature there.",
@@ -152,12 +218,12 @@ const answerFixes: Record<string, string> = {
 
 const credentialsFix = (status: number, scheme: string): string | undefined =>
   [401, 403].includes(status)
-    ? `it asks for ${scheme} credentials, which deliveries do not have. Verify the signature on this path instead.`
+    ? `it asks for ${scheme} credentials. Verify the signature on this path instead, or add an Authorization header to the webhook.`
     : undefined;
 
 const statusFixes: Record<number, string> = {
   400: "it did not accept the request; see the response for the reason.",
-  401: "it did not accept the signature. Most often it verifies with the secret of another webhook, or a body that was parsed first: verify with this webhook's secret and the body as it arrived.",
+  401: "it did not accept the signature, or wants a credential. Most often it verifies with the secret of another webhook, or a body that was parsed first: verify with this webhook's secret and the body as it arrived, or add an Authorization header to the webhook.",
   403: "it rejected the request: check that it verifies with this webhook's secret and the unchanged body, and that no firewall blocks the request.",
   404: "the path of the URL does not exist on the receiver.",
   405: "the path does not accept POST requests.",

@@ -1,7 +1,17 @@
 import http from "node:http";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { FailureCode } from "../../foundation/events/failure-code.ts";
-import { answerDetail, type Cause, causeOf, excerptOf, phaseOf, SWITCHED, safeText } from "./failure-cause.ts";
+import {
+  answerDetail,
+  type Cause,
+  causeOf,
+  excerptOf,
+  isRefusal,
+  phaseOf,
+  retryAfterIn,
+  SWITCHED,
+  safeText,
+} from "./failure-cause.ts";
 import { type Agents, guardedAgents } from "./guarded-connect.ts";
 import type { Cidr } from "./receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "./receiver-url.ts";
@@ -125,10 +135,13 @@ async function post({ reusable, singleUse, allowed }: Connections, request: Requ
   const { statusCode = 0 } = head;
   const excerpt = excerptOf(answer.start, answer.length, headers, limits.maxExcerptBytes);
   const detail = answerDetail(statusCode, headers, excerpt, url);
+  const retryAfter = head.retryAfter ?? (statusCode === 429 ? retryAfterIn(excerpt) : undefined);
+  const isRefused = isRefusal(excerpt, url);
   const isUsable = detail !== undefined && !(isRedirect(statusCode) && validateReceiverUrl(detail, allowed));
   return {
     ...known,
-    ...(!isSuccess(statusCode) && { errorCode: "http_status" as const }),
+    ...((!isSuccess(statusCode) || isRefused) && { errorCode: "http_status" as const }),
+    ...(retryAfter !== undefined && { retryAfter }),
     ...(isUsable && { detail }),
     ...(excerpt !== "" && { excerpt }),
   };

@@ -10,9 +10,9 @@ import * as webhooks from "./webhook-store.ts";
 export const handler = defineEndpoint(endpoints.createWebhook, {
   input: () => webhookInput(parseCidrs(settings.webhookAllowCidrs())),
   async run({ input, params, actor, onceOnly, now }) {
-    const { webhook, secret } = createWebhook(input, params.project_id, now, randomBytes(WEBHOOK_RANDOM_BYTES));
-    const response = toCreated(webhook, secret);
-    await webhooks.insert(webhook, secret, actor, onceOnly(response));
+    const webhook = createWebhook(input, params.project_id, now, randomBytes(WEBHOOK_RANDOM_BYTES));
+    const response = toCreated(webhook.webhook, webhook.secret);
+    await webhooks.insert(webhook, actor, onceOnly(response));
     return created(response);
   },
 });

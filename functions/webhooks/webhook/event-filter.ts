@@ -19,9 +19,13 @@ interface ReceivedEvent {
   data: object;
 }
 
+/** Returns whether a list has an event: by its name, or by a pattern, `*` or `deploy.*`, which also stands for events to come. */
+export const listsEvent = (events: readonly string[], event: string): boolean =>
+  events.some((listed) => matches(listed, event));
+
 /** Returns whether a webhook receives a deployment event: it lists the event, and each field of its filter matches. */
 export const receives = ({ events, filter = {} }: Subscription, { event, data }: ReceivedEvent): boolean =>
-  events.includes(event) && compareFields(filter, data).every(({ match }) => match !== undefined);
+  listsEvent(events, event) && compareFields(filter, data).every(({ match }) => match !== undefined);
 
 export interface ComparedField {
   field: string;

@@ -13,6 +13,7 @@ import {
   importedWebhookInput,
   importInput,
   MAX_WEBHOOKS_PER_PROJECT,
+  type NewWebhook,
   WEBHOOK_RANDOM_BYTES,
   type Webhook,
 } from "./webhook.ts";
@@ -26,7 +27,7 @@ const PARALLEL_PROJECTS = 20;
  * Stores webhooks of the platform's earlier service with the secrets that their receivers have. They are then webhooks like any
  * other. The same row again changes nothing, so that an import is repeated from its beginning. The platform invokes this function
  * with IAM credentials.
- * @param input `{webhooks: [{project_id, url, name, events, secret, enabled, mode}], dry_run}`, at most 1,000
+ * @param input `{webhooks: [{project_id, url, name, events, secret, enabled, mode, …}], dry_run}`, at most 1,000
  * @returns the index of each row that is refused, with the reason. The others are imported
  */
 export async function handler(input: unknown): Promise<ImportResult> {
@@ -50,7 +51,7 @@ async function importInto(
 ): Promise<void> {
   const state = await projectState(projectId);
   const now = Date.now();
-  const added: (WebhookRow & webhooks.NewWebhook)[] = [];
+  const added: (WebhookRow & NewWebhook)[] = [];
   for (const { index, values } of rows) {
     await forRow(result, index, async () => {
       requireNotSuspended(state);
@@ -61,8 +62,8 @@ async function importInto(
       if (state.webhooks.length + added.length >= MAX_WEBHOOKS_PER_PROJECT) throw webhooks.limitReached();
       // A millisecond apart, so that lists have them in the order of the rows.
       const createdAt = new Date(now + added.length);
-      const { webhook } = createWebhook(values, projectId, createdAt, randomBytes(WEBHOOK_RANDOM_BYTES));
-      added.push({ index, values, webhook, secret: values.secret });
+      const webhook = createWebhook(values, projectId, createdAt, randomBytes(WEBHOOK_RANDOM_BYTES));
+      added.push({ index, values, ...webhook, secret: values.secret });
     });
   }
   const isDone = isDryRun || added.length === 0;
@@ -76,7 +77,7 @@ async function importInto(
  * @param added the webhooks of the rows before it
  * @throws ApiError `validation_error` when the webhooks with its URL have other events or another secret
  */
-async function isKnown(row: ImportedWebhook, stored: Webhook[], added: webhooks.NewWebhook[]): Promise<boolean> {
+async function isKnown(row: ImportedWebhook, stored: Webhook[], added: NewWebhook[]): Promise<boolean> {
   let refusal: ApiError | undefined;
   for (const { webhook, secret } of [...stored.map((webhook) => ({ webhook, secret: undefined })), ...added]) {
     if (webhook.url !== row.url) continue;

@@ -3,6 +3,7 @@ import { ConditionsFailedError, transact } from "../../foundation/platform/aws.t
 import { transactIf } from "../../foundation/platform/dynamo.ts";
 import { changing, onlyIf, when } from "../../foundation/platform/expression.ts";
 import { projectAudit } from "../../foundation/records/audit-store.ts";
+import type { OwnHeader } from "./own-headers.ts";
 import type { Webhook } from "./webhook.ts";
 import { secretKey, webhookKey, webhookNotFound } from "./webhook-store.ts";
 
@@ -76,18 +77,21 @@ export function hasSecret(webhook_id: string, secret: string): Promise<boolean> 
   return transactIf({ secrets: { ConditionCheck: { ...secretKey(webhook_id), ...isKnown } } });
 }
 
-/** The secrets that sign a delivery. Previous secrets, newest first, are valid until they expire. */
+/** What is read to send a delivery: the secrets that sign it. Previous secrets, newest first, are valid until they expire. */
 export interface SigningSecrets {
   current: string;
   previous: { secret: string; expiresAt: string }[];
+  /** The webhook's own headers; absent = none. */
+  headers?: OwnHeader[];
 }
 
 /** Reads the secrets from an item of their table. */
 export function signingSecrets(item: Record<string, unknown>): SigningSecrets {
+  const { headers } = item as { headers?: OwnHeader[] };
   const { current, ...rest } = item as Record<string, string>;
   const previous = [1, 2, 3].flatMap((slot) => {
     const secret = rest[`previous_${slot}`];
     return secret ? [{ secret, expiresAt: rest[`previous_${slot}_expires_at`] ?? "" }] : [];
   });
-  return { current: current ?? "", previous };
+  return { current: current ?? "", previous, ...(headers && { headers }) };
 }

@@ -20,7 +20,14 @@ import { projectAudit } from "../../foundation/records/audit-store.ts";
 import { disabledNotificationTime } from "../../foundation/records/notification.ts";
 import { failureState } from "./circuit-breaker.ts";
 import { requireNotSuspended } from "./suspension.ts";
-import { attributesOf, MAX_WEBHOOKS_PER_PROJECT, optionalFields, type Webhook, type WebhookPatch } from "./webhook.ts";
+import {
+  attributesOf,
+  MAX_WEBHOOKS_PER_PROJECT,
+  type NewWebhook,
+  optionalFields,
+  type Webhook,
+  type WebhookPatch,
+} from "./webhook.ts";
 import { disabledNotification, NO_ATTEMPT, plannedDeletes } from "./webhook-notification-store.ts";
 
 export const webhookKey = (project_id: string, id: string) => ({
@@ -39,27 +46,20 @@ export const secretKey = (webhook_id: string) => ({ TableName: tableName("webhoo
  * creates; `project_suspended` while it is suspended
  */
 export async function insert(
-  webhook: Webhook,
-  secret: string,
+  created: NewWebhook,
   by: Actor = platform,
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const onFull = (cause: ConditionsFailedError) =>
     cause.stored.counter?.suspended_at === undefined ? limitReached(cause) : projectSuspended(cause);
-  const counter = { ...counterOf(webhook.project_id), limit: MAX_WEBHOOKS_PER_PROJECT, when: isActive };
-  await insertCounted({ ...counter, onFull }, { ...puts({ webhook, secret }, by), ...more });
+  const counter = { ...counterOf(created.webhook.project_id), limit: MAX_WEBHOOKS_PER_PROJECT, when: isActive };
+  await insertCounted({ ...counter, onFull }, { ...puts(created, by), ...more });
 }
 
 const isActive = when`attribute_not_exists(suspended_at)`;
 
-/** A webhook that is not stored yet. */
-export interface NewWebhook {
-  webhook: Webhook;
-  secret: string;
-}
-
 /** Returns the writes of a new webhook, without that of the counter. */
-function puts({ webhook, secret }: NewWebhook, by: Actor): Record<string, TransactItem> {
+function puts({ webhook, secret, headers }: NewWebhook, by: Actor): Record<string, TransactItem> {
   const details = { url: recognizable(webhook.url), ...optionalFields(webhook), events: webhook.events };
   return {
     webhook: {
@@ -69,7 +69,9 @@ function puts({ webhook, secret }: NewWebhook, by: Actor): Record<string, Transa
         ...onlyIf(when`attribute_not_exists(id)`),
       },
     },
-    secret: { Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } } },
+    secret: {
+      Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret, headers } },
+    },
     audit: projectAudit("webhook.created", by, webhook, details, new Date(webhook.created_at)),
   };
 }
@@ -192,15 +194,26 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
   });
   return transactIf({
     webhook: { Update: { ...webhookKey(project_id, id), ...change } },
+    ...headersUpdate(id, patch),
     audit: projectAudit("webhook.updated", by, before, detailsOf(patch)),
     ...(notifiedAt &&
       (await disabledNotification(before, enabled === false ? "manual" : "shadow", NO_ATTEMPT, notifiedAt))),
   });
 }
 
-/** Returns the details of a change for the audit log: its fields with their new values. */
-const detailsOf = ({ url, ...rest }: WebhookPatch): Record<string, unknown> => ({
+/** Returns the write of the values of a webhook's own headers, which replace all that it had. */
+function headersUpdate(webhook_id: string, { headers }: WebhookPatch): Record<string, TransactItem> {
+  if (headers === undefined) return {};
+  const change = headers === null ? { remove: ["headers"] } : { set: { headers } };
+  return { headers: { Update: { ...secretKey(webhook_id), ...changing({ ...change, when: exists }) } } };
+}
+
+const exists = when`attribute_exists(webhook_id)`;
+
+/** Returns the details of a change for the audit log: its fields with their new values, of headers only the names. */
+const detailsOf = ({ url, headers, ...rest }: WebhookPatch): Record<string, unknown> => ({
   ...(url !== undefined && { url: recognizable(url) }),
+  ...(headers !== undefined && { header_names: headers?.map(([name]) => name) ?? null }),
   ...rest,
 });
 

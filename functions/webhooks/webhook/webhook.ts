@@ -1,14 +1,18 @@
 import * as z from "zod/mini";
-import { type WebhookEventName, webhookEventNames } from "../../foundation/events/webhook-event.ts";
+import type { WebhookEventName } from "../../foundation/events/webhook-event.ts";
+import { SUBSCRIPTION } from "../../foundation/manifest/events.ts";
 import { present } from "../../foundation/platform/present.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { rowFields, rowList } from "../../foundation/schema/import-rows.ts";
-import { displayName, fields, orRequired, overlapSeconds, uuid } from "../../foundation/schema/input.ts";
+import { displayName, fields, invalidField, orRequired, overlapSeconds, uuid } from "../../foundation/schema/input.ts";
+import { type WebhookFormat, webhookFormats } from "../formats/format.ts";
 import type { Cidr } from "../receiver/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receiver/receiver-url.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { filterInput } from "./filter-input.ts";
 import type { FailedAttempt, Health } from "./health.ts";
+import { headersInput, type OwnHeader } from "./own-headers.ts";
+import { subscriptionProblem } from "./subscribed-names.ts";
 
 export interface Webhook {
   id: string;
@@ -16,10 +20,21 @@ export interface Webhook {
   url: string;
   /** Chosen by a user; absent = it has none. */
   name?: string;
+  /** Names of events, and patterns: `deploy.*`, `*`. */
   events: WebhookEventName[];
   /** Limits the deployment events; absent = it receives all that `events` lists. */
   filter?: EventFilter;
+  /** When `events` or `filter` changed last; absent = never. */
+  subscribed_at?: string;
   created_at: string;
+  /** Of the body of requests; absent = standard. */
+  format?: Exclude<WebhookFormat, "standard">;
+  /** Names of the headers that a user has added. Their values are with the secrets. Absent = none. */
+  header_names?: string[];
+  /** `latest`: a state of a deployment is sent only while none is newer (deliveries/sending/newer-states.ts). Absent = every. */
+  delivery?: "latest";
+  /** With `latest`: how long a new state waits for a newer one; absent = not. */
+  settle_seconds?: number;
   /** `shadow`: its deliveries are signed and logged, and not sent. Absent = live. */
   mode?: "shadow";
   /** Time of disabling; absent = enabled. */
@@ -71,7 +86,13 @@ export const MAX_WEBHOOKS_PER_PROJECT = 20;
 const eventList = z.pipe(
   z
     .array(
-      z.enum(webhookEventNames, orRequired(`must be one of ${webhookEventNames.join(", ")}`)),
+      z.string(orRequired("must be the name of an event")).check(
+        z.superRefine((listed, context) => {
+          const message = subscriptionProblem(listed);
+          if (message !== undefined) context.addIssue({ code: "custom", message });
+        }),
+        z.meta({ pattern: SUBSCRIPTION.source }),
+      ),
       orRequired("must be an array of event names"),
     )
     .check(z.minLength(1, "must name at least one event"), z.maxLength(100, "must not repeat events")),
@@ -92,6 +113,9 @@ const receiverUrl = (allowed: Cidr[]) =>
   );
 
 export const webhookModes = ["live", "shadow"] as const;
+const deliveryModes = ["every", "latest"] as const;
+const MAX_SETTLE_SECONDS = 60;
+const settleRule = `must be a whole number of seconds from 0 to ${MAX_SETTLE_SECONDS}`;
 
 /** The fields of a webhook that a user can change. Null removes one. */
 const changeable = (allowed: Cidr[]) => ({
@@ -101,6 +125,12 @@ const changeable = (allowed: Cidr[]) => ({
   filter: z.optional(z.nullable(filterInput)),
   enabled: z.optional(z.boolean("must be true or false")),
   mode: z.optional(z.enum(webhookModes, "must be live or shadow")),
+  format: z.optional(z.enum(webhookFormats, `must be one of ${webhookFormats.join(", ")}`)),
+  headers: z.optional(z.nullable(headersInput)),
+  delivery: z.optional(z.enum(deliveryModes, "must be every or latest")),
+  settle_seconds: z.optional(
+    z.int(settleRule).check(z.minimum(0, settleRule), z.maximum(MAX_SETTLE_SECONDS, settleRule)),
+  ),
 });
 
 /** Those of a new one. */
@@ -109,6 +139,7 @@ const creatable = (allowed: Cidr[]) => ({
   url: receiverUrl(allowed),
   name: z.optional(displayName),
   events: eventList,
+  headers: z.optional(headersInput),
 });
 
 /** @param allowed private address ranges that the operator allowed for local use */
@@ -166,11 +197,20 @@ type Attributes<Field> = { [Name in keyof Webhook]?: Webhook[Name] | null } & {
 const stored = {
   url: ({ url }) => ({ url }),
   name: ({ name }) => ({ name }),
-  events: ({ events }) => ({ events }),
-  filter: ({ filter }) => ({ filter }),
+  events: ({ events }, at, before) => ({ events, ...(before && { subscribed_at: at }) }),
+  filter: ({ filter }, at, before) => ({ filter, ...(before && { subscribed_at: at }) }),
   enabled: ({ enabled }, at, { disabled_at = at, disabled_reason = "manual" } = {}) =>
     enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason },
   mode: ({ mode }) => ({ mode: mode === "shadow" ? mode : null }),
+  format: ({ format }) => ({ format: format === "standard" ? null : format }),
+  headers: ({ headers }) => ({ header_names: headers?.map(([name]) => name) ?? null }),
+  delivery: ({ delivery }) => (delivery === "latest" ? { delivery } : { delivery: null, settle_seconds: null }),
+  settle_seconds: ({ settle_seconds = 0, delivery }, _at, before) => {
+    if (settle_seconds > 0 && (delivery ?? before?.delivery) !== "latest") {
+      throw invalidField("settle_seconds", 'needs "delivery": "latest"');
+    }
+    return { settle_seconds: settle_seconds === 0 ? null : settle_seconds };
+  },
 } satisfies {
   [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Partial<Webhook>) => Attributes<Field>;
 };
@@ -181,8 +221,16 @@ export function attributesOf(given: WebhookPatch, ...context: [at: string, befor
   const all = rows.flatMap(([, attributes]) => Object.entries(attributes(given, ...context)));
   return {
     set: Object.fromEntries(all.filter(([, value]) => value !== null)) as Partial<Webhook>,
-    remove: all.flatMap(([name, value]) => (value === null ? name : [])),
+    remove: [...new Set(all.flatMap(([name, value]) => (value === null ? name : [])))],
   };
+}
+
+/** A webhook that is not stored yet. */
+export interface NewWebhook {
+  webhook: Webhook;
+  secret: string;
+  /** Absent = none. */
+  headers?: OwnHeader[];
 }
 
 /**
@@ -195,12 +243,12 @@ export function createWebhook(
   project_id: string,
   now: Date,
   random: Buffer,
-): { webhook: Webhook; secret: string } {
-  const { url, events } = input;
+): NewWebhook {
+  const { url, events, headers } = input;
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
   const created_at = now.toISOString();
   const webhook = { id, project_id, url, events, ...attributesOf(input, created_at).set, created_at };
-  return { webhook, secret: generateSecret(random) };
+  return { webhook, secret: generateSecret(random), ...(headers && { headers }) };
 }
 
 /**
@@ -211,8 +259,8 @@ export const generateSecret = (random: Buffer): string => `whsec_${random.subarr
 
 /** Returns the fields of a webhook that only some have, which are stored under their own name. */
 export function optionalFields(webhook: Webhook) {
-  const { url, events, enabled, ...optional } = stored;
-  return present(webhook, Object.keys(optional) as (keyof typeof optional)[]);
+  const { url, events, enabled, headers, ...optional } = stored;
+  return present(webhook, [...(Object.keys(optional) as (keyof typeof optional)[]), "header_names"]);
 }
 
 /**

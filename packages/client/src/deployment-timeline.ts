@@ -1,20 +1,23 @@
-import type { DeploymentEvent, EventName } from "./client.ts";
+import type { DeploymentEvent } from "./client.ts";
 import { deploymentOutcomes, deploymentStates } from "./values.ts";
 
 /* Deployments, made of the events of a project's feed. */
 
-/** `unknown`: after an event that a later version of the API has added. */
-export type DeploymentState = (typeof deploymentStates)[EventName] | "unknown";
+/** What the last event says, such as `running`; after an event that a platform has added, the end of its name. */
+export type DeploymentState = string;
 
 /** Returns the state of a deployment after an event. */
 export const stateAfterEvent = ({ event }: Pick<DeploymentEvent, "event">): DeploymentState =>
-  deploymentStates[event] ?? "unknown";
+  textOf(deploymentStates, event) ?? event.slice(event.lastIndexOf(".") + 1).replaceAll("_", " ");
+
+const textOf = <Value>(values: Record<string, Value>, name: string): Value | undefined =>
+  Object.hasOwn(values, name) ? values[name] : undefined;
 
 /** Whether a deployment continues, has ended well, or has not. */
-export type Outcome = (typeof deploymentOutcomes)[Exclude<DeploymentState, "unknown">] | "unknown";
+export type Outcome = (typeof deploymentOutcomes)[keyof typeof deploymentOutcomes] | "unknown";
 
 /** Returns the outcome of a deployment in a state. */
-export const outcomeIn = (state: DeploymentState): Outcome => (state === "unknown" ? state : deploymentOutcomes[state]);
+export const outcomeIn = (state: DeploymentState): Outcome => textOf<Outcome>(deploymentOutcomes, state) ?? "unknown";
 
 /** One event of a deployment. */
 export interface DeploymentStep {

@@ -2,12 +2,13 @@ import {
   compareFields,
   type EventFilter,
   filterProblem,
+  listsEvent,
   receives,
   type Subscription,
 } from "../../../functions/webhooks/webhook/event-filter.ts";
 import type { Client, DeploymentEvent } from "./client.ts";
 
-export type { EventFilter };
+export { type EventFilter, listsEvent };
 
 /* The filter of a webhook: as text, and what it decides about the newest events. */
 
@@ -74,7 +75,7 @@ export function trialOf(webhook: Subscription, events: readonly DeploymentEvent[
 const MAX_SHOWN = 100;
 
 function reasonOf(webhook: Subscription, subject: { event: string; data: object }): string {
-  if (!webhook.events.includes(subject.event)) return `${subject.event} is not one of its events`;
+  if (!listsEvent(webhook.events, subject.event)) return `${subject.event} is not one of its events`;
   if (webhook.filter === undefined) return "it has no filter";
   const compared = compareFields(webhook.filter, subject.data);
   const missed = compared.filter(({ match }) => match === undefined);

@@ -6,12 +6,12 @@ const PAGE_SIZE = 100;
 export const MAX_READ = 10_000;
 
 /** What a recovery sends: deliveries that failed or are held, and those that wait for a later attempt. */
-export const recoverableStatuses = ["failed", "held", "pending", "shadowed"] as const;
+export const recoverableStatuses = ["failed", "held", "pending", "shadowed", "superseded"] as const;
 export type RecoverableStatus = (typeof recoverableStatuses)[number];
 
 interface CountOptions {
   since: Date;
-  /** Absent counts all but shadowed ones. */
+  /** Absent counts all but shadowed and superseded ones. */
   status?: RecoverableStatus | undefined;
   /** Upper bound on the deliveries to read. Default: MAX_READ. */
   maxRead?: number;
@@ -34,7 +34,7 @@ export async function countRecoverable(
   webhook: WebhookRef,
   { since, status, maxRead = MAX_READ }: CountOptions,
 ): Promise<RecoveryCount> {
-  const counted = { failed: 0, held: 0, pending: 0, shadowed: 0 };
+  const counted = { failed: 0, held: 0, pending: 0, shadowed: 0, superseded: 0 };
   let count = 0;
   const result = (complete: boolean) => ({ count, ...counted, complete });
   let read = 0;
@@ -43,7 +43,8 @@ export async function countRecoverable(
     if (read === maxRead) return result(false);
     read += 1;
     const found = recoverableStatuses.find((each) => each === delivery.status);
-    const isWanted = status === undefined ? found !== "shadowed" : found === status;
+    const isOnRequest = found === "shadowed" || found === "superseded";
+    const isWanted = status === undefined ? !isOnRequest : found === status;
     if (found === undefined || !isWanted || delivery.test || !isRecoverable(delivery)) continue;
     counted[found] += 1;
     count += 1;
@@ -57,10 +58,11 @@ const isRecoverable = ({ status, waiting_for }: Delivery): boolean =>
 
 /** `15 would be sent again: 10 failed, 2 held, 3 waiting.` */
 export function recoveryCountText(
-  { count, failed, held, pending, shadowed, complete }: RecoveryCount,
+  { count, failed, held, pending, shadowed, superseded, complete }: RecoveryCount,
   maxRead = MAX_READ,
 ): string {
-  const parts = shadowed > 0 ? `${shadowed} shadowed` : `${failed} failed, ${held} held, ${pending} waiting`;
+  const usual = `${failed} failed, ${held} held, ${pending} waiting`;
+  const parts = shadowed > 0 ? `${shadowed} shadowed` : superseded > 0 ? `${superseded} superseded` : usual;
   if (complete) return `${count} would be sent again: ${parts}.`;
   return `At least ${count} would be sent again: ${parts}. Only the newest ${maxRead} deliveries were counted.`;
 }

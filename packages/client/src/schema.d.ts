@@ -463,7 +463,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed, held and waiting deliveries
-     * @description Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the failed and held deliveries of events since a time again, oldest first, with the same ids. If any of them waits for a later attempt, all that waits for the webhook is sent now. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Shadowed deliveries are sent again only with their status, after the switch to live, and superseded ones after the change to every event. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -719,7 +719,7 @@ export interface webhooks {
     put?: never;
     /**
      * deploy.started: a build has started
-     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -741,7 +741,7 @@ export interface webhooks {
     put?: never;
     /**
      * deploy.succeeded: the deployment is live and healthy
-     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -763,7 +763,7 @@ export interface webhooks {
     put?: never;
     /**
      * deploy.failed: the build or a health check failed
-     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -785,7 +785,7 @@ export interface webhooks {
     put?: never;
     /**
      * webhook.failing: another webhook of the project has been failing for 30 minutes
-     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -807,7 +807,7 @@ export interface webhooks {
     put?: never;
     /**
      * webhook.disabled: another webhook of the project was disabled, or switched to shadow mode
-     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -946,7 +946,7 @@ export interface components {
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["WebhookEventName"][];
+      events: string[];
       /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
       filter?: {
         [key: string]: string[];
@@ -963,6 +963,29 @@ export interface components {
        * @enum {string}
        */
       mode?: "shadow";
+      /**
+       * @description Form of the requests. Absent = standard.
+       *
+       *     - `slack`: a message for an incoming webhook of Slack
+       *     - `discord`: a message for a webhook of Discord
+       *     - `teams`: an adaptive card for a workflow of Microsoft Teams
+       *     - `google-chat`: a message for a webhook of Google Chat
+       *     - `github-dispatch`: a `repository_dispatch` event of GitHub, which needs an `Authorization` header
+       *     - `cloudevents`: a CloudEvent 1.0 in structured mode
+       * @enum {string}
+       */
+      format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
+      /** @description Names of the headers that requests have in addition. Absent = none. */
+      header_names?: string[];
+      /**
+       * @description Absent = every event.
+       *
+       *     - `latest`: an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`
+       * @enum {string}
+       */
+      delivery?: "latest";
+      /** @description With `latest`: seconds that a new event waits for a newer one. Absent = 0. */
+      settle_seconds?: number;
       /** @description Secret that signs every delivery. Returned only once. */
       secret: string;
     };
@@ -982,7 +1005,7 @@ export interface components {
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["WebhookEventName"][];
+      events: string[];
       /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
       filter?: {
         [key: string]: string[];
@@ -999,6 +1022,29 @@ export interface components {
        * @enum {string}
        */
       mode?: "shadow";
+      /**
+       * @description Form of the requests. Absent = standard.
+       *
+       *     - `slack`: a message for an incoming webhook of Slack
+       *     - `discord`: a message for a webhook of Discord
+       *     - `teams`: an adaptive card for a workflow of Microsoft Teams
+       *     - `google-chat`: a message for a webhook of Google Chat
+       *     - `github-dispatch`: a `repository_dispatch` event of GitHub, which needs an `Authorization` header
+       *     - `cloudevents`: a CloudEvent 1.0 in structured mode
+       * @enum {string}
+       */
+      format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
+      /** @description Names of the headers that requests have in addition. Absent = none. */
+      header_names?: string[];
+      /**
+       * @description Absent = every event.
+       *
+       *     - `latest`: an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`
+       * @enum {string}
+       */
+      delivery?: "latest";
+      /** @description With `latest`: seconds that a new event waits for a newer one. Absent = 0. */
+      settle_seconds?: number;
       /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
@@ -1048,7 +1094,7 @@ export interface components {
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["WebhookEventName"][];
+      events: string[];
       /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
       filter?: {
         [key: string]: string[];
@@ -1065,6 +1111,29 @@ export interface components {
        * @enum {string}
        */
       mode?: "shadow";
+      /**
+       * @description Form of the requests. Absent = standard.
+       *
+       *     - `slack`: a message for an incoming webhook of Slack
+       *     - `discord`: a message for a webhook of Discord
+       *     - `teams`: an adaptive card for a workflow of Microsoft Teams
+       *     - `google-chat`: a message for a webhook of Google Chat
+       *     - `github-dispatch`: a `repository_dispatch` event of GitHub, which needs an `Authorization` header
+       *     - `cloudevents`: a CloudEvent 1.0 in structured mode
+       * @enum {string}
+       */
+      format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
+      /** @description Names of the headers that requests have in addition. Absent = none. */
+      header_names?: string[];
+      /**
+       * @description Absent = every event.
+       *
+       *     - `latest`: an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`
+       * @enum {string}
+       */
+      delivery?: "latest";
+      /** @description With `latest`: seconds that a new event waits for a newer one. Absent = 0. */
+      settle_seconds?: number;
       /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
@@ -1213,6 +1282,8 @@ export interface components {
         /** @description 95 % of the responses took at most this long. */
         p95: number;
       } | null;
+      /** @description Deliveries that were not sent because a newer state of their deployment was; absent = none. */
+      superseded?: number;
       /** @description The attempts by event, the most first. */
       by_event: {
         event: components["schemas"]["WebhookEventName"];
@@ -1281,7 +1352,7 @@ export interface components {
       /** @description Name of the webhook; absent = it has none. */
       name?: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["WebhookEventName"][];
+      events: string[];
       /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
       filter?: {
         [key: string]: string[];
@@ -1298,6 +1369,29 @@ export interface components {
        * @enum {string}
        */
       mode?: "shadow";
+      /**
+       * @description Form of the requests. Absent = standard.
+       *
+       *     - `slack`: a message for an incoming webhook of Slack
+       *     - `discord`: a message for a webhook of Discord
+       *     - `teams`: an adaptive card for a workflow of Microsoft Teams
+       *     - `google-chat`: a message for a webhook of Google Chat
+       *     - `github-dispatch`: a `repository_dispatch` event of GitHub, which needs an `Authorization` header
+       *     - `cloudevents`: a CloudEvent 1.0 in structured mode
+       * @enum {string}
+       */
+      format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
+      /** @description Names of the headers that requests have in addition. Absent = none. */
+      header_names?: string[];
+      /**
+       * @description Absent = every event.
+       *
+       *     - `latest`: an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`
+       * @enum {string}
+       */
+      delivery?: "latest";
+      /** @description With `latest`: seconds that a new event waits for a newer one. Absent = 0. */
+      settle_seconds?: number;
       /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
@@ -1372,9 +1466,10 @@ export interface components {
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later
+       *     - `superseded`: its webhook has `delivery: latest`, and the deployment has a newer state, which `superseded_by` delivers: this one is not sent, and needs no repair
        * @enum {string}
        */
-      status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
+      status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed" | "superseded";
       /** @description Whether this is a test delivery with sample data. */
       test: boolean;
       /**
@@ -1436,6 +1531,11 @@ export interface components {
         /** @description One sentence on how to fix the receiver; null for a success. */
         hint: string | null;
       } | null;
+      /**
+       * Format: uuid
+       * @description The delivery with the newer state; only with the status `superseded`.
+       */
+      superseded_by?: string;
     };
     DeliveryWithAttempts: {
       /**
@@ -1463,9 +1563,10 @@ export interface components {
        *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        *     - `shadowed`: the webhook was in shadow mode when the next attempt was due: nothing was sent; `redeliver`, or `recoverDeliveries` with this status, sends it later
+       *     - `superseded`: its webhook has `delivery: latest`, and the deployment has a newer state, which `superseded_by` delivers: this one is not sent, and needs no repair
        * @enum {string}
        */
-      status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
+      status: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed" | "superseded";
       /** @description Whether this is a test delivery with sample data. */
       test: boolean;
       /**
@@ -1527,12 +1628,18 @@ export interface components {
         /** @description One sentence on how to fix the receiver; null for a success. */
         hint: string | null;
       } | null;
+      /**
+       * Format: uuid
+       * @description The delivery with the newer state; only with the status `superseded`.
+       */
+      superseded_by?: string;
       payload:
         | components["schemas"]["DeployStarted"]
         | components["schemas"]["DeploySucceeded"]
         | components["schemas"]["DeployFailed"]
         | components["schemas"]["WebhookFailing"]
-        | components["schemas"]["WebhookDisabled"];
+        | components["schemas"]["WebhookDisabled"]
+        | components["schemas"]["PlatformEvent"];
       /** @description The attempts so far, oldest first. */
       attempts: components["schemas"]["Attempt"][];
       /** @description The last request that was not sent because of the shadow mode; absent = there was none. */
@@ -1707,6 +1814,8 @@ export interface components {
         /** @description How to fix the receiver; null for a check that passed. */
         hint: string | null;
       }[];
+      /** @description What this certification cannot show, of the format of a product that verifies no signature. */
+      note?: string;
     };
     TrustedWorkflow: {
       /**
@@ -1878,28 +1987,53 @@ export interface components {
       payload:
         | components["schemas"]["DeployStarted"]
         | components["schemas"]["DeploySucceeded"]
-        | components["schemas"]["DeployFailed"];
+        | components["schemas"]["DeployFailed"]
+        | components["schemas"]["PlatformEvent"];
     };
     /**
-     * @description Name of the deployment event.
+     * @description Name of the deployment event. A platform may add others.
      *
      *     - `deploy.started`: a build has started
      *     - `deploy.succeeded`: the deployment is live and healthy
      *     - `deploy.failed`: the build or a health check failed
-     * @enum {string}
      */
-    EventName: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+    EventName: string;
     /**
-     * @description Name of the event.
+     * @description Name of the event. A platform may add others.
      *
      *     - `deploy.started`: a build has started
      *     - `deploy.succeeded`: the deployment is live and healthy
      *     - `deploy.failed`: the build or a health check failed
      *     - `webhook.failing`: another webhook of the project has been failing for 30 minutes
      *     - `webhook.disabled`: another webhook of the project was disabled, or switched to shadow mode
-     * @enum {string}
      */
-    WebhookEventName: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
+    WebhookEventName: string;
+    PlatformEvent: {
+      /** @description Name of an event of the platform. */
+      event: string;
+      /**
+       * Format: uuid
+       * @description Id of the project.
+       */
+      project_id: string;
+      /**
+       * Format: uuid
+       * @description Id of the deployment.
+       */
+      deployment_id: string;
+      /**
+       * Format: date-time
+       * @description Time of the event, ISO 8601 in UTC.
+       */
+      timestamp: string;
+      /** @description Data of the pipeline, passed on unchanged. */
+      data: {
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
+      } & {
+        [key: string]: unknown;
+      };
+    };
     DeployStarted: {
       /**
        * @description Name of the event.
@@ -1923,6 +2057,26 @@ export interface components {
       timestamp: string;
       /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
+        /**
+         * @description Name of the project, which the service does not know.
+         * @example Shop
+         */
+        project?: unknown;
+        /**
+         * @description Environment of the deployment.
+         * @example production
+         */
+        environment?: unknown;
+        /**
+         * @description Branch that was deployed.
+         * @example main
+         */
+        branch?: unknown;
+        /**
+         * @description Commit that was deployed.
+         * @example 1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b
+         */
+        commit?: unknown;
         /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
         test?: unknown;
       } & {
@@ -1952,13 +2106,36 @@ export interface components {
       timestamp: string;
       /** @description URL and status of the app. Other fields of the pipeline are passed on unchanged. */
       data: {
-        /** @description Public URL of the app. */
+        /**
+         * @description Public URL of the app.
+         * @example https://demo.example.com
+         */
         url: string;
         /**
          * @description The app serves requests.
          * @constant
          */
         status: "running";
+        /**
+         * @description Name of the project, which the service does not know.
+         * @example Shop
+         */
+        project?: unknown;
+        /**
+         * @description Environment of the deployment.
+         * @example production
+         */
+        environment?: unknown;
+        /**
+         * @description Branch that was deployed.
+         * @example main
+         */
+        branch?: unknown;
+        /**
+         * @description Commit that was deployed.
+         * @example 1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b
+         */
+        commit?: unknown;
         /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
         test?: unknown;
       } & {
@@ -1988,6 +2165,31 @@ export interface components {
       timestamp: string;
       /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
+        /**
+         * @description Why it failed.
+         * @example health check timed out
+         */
+        reason?: unknown;
+        /**
+         * @description Name of the project, which the service does not know.
+         * @example Shop
+         */
+        project?: unknown;
+        /**
+         * @description Environment of the deployment.
+         * @example production
+         */
+        environment?: unknown;
+        /**
+         * @description Branch that was deployed.
+         * @example main
+         */
+        branch?: unknown;
+        /**
+         * @description Commit that was deployed.
+         * @example 1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b
+         */
+        commit?: unknown;
         /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
         test?: unknown;
       } & {
@@ -2020,20 +2222,31 @@ export interface components {
         /**
          * Format: uuid
          * @description Id of the webhook. A webhook is never notified about itself.
+         * @example 01930000-0000-7000-8000-00000000d301
          */
         webhook_id: string;
         /** @description Name of the webhook; absent = it has none. */
         name?: string;
-        /** @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token. */
+        /**
+         * @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token.
+         * @example example.com
+         */
         host: string;
         /**
          * Format: date-time
          * @description Time of the first failure after the last success; null = it was not failing.
+         * @example 2026-11-21T03:34:29.027Z
          */
         failing_since: string | null;
-        /** @description Status code of the last response; null when none arrived or no attempt led to this. */
+        /**
+         * @description Status code of the last response; null when none arrived or no attempt led to this.
+         * @example 500
+         */
         status_code: number | null;
-        /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
+        /**
+         * @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this.
+         * @example http_status
+         */
         error_code: string | null;
         /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
         test?: unknown;
@@ -2067,23 +2280,32 @@ export interface components {
         /**
          * Format: uuid
          * @description Id of the webhook. A webhook is never notified about itself.
+         * @example 01930000-0000-7000-8000-00000000d301
          */
         webhook_id: string;
         /** @description Name of the webhook; absent = it has none. */
         name?: string;
-        /** @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token. */
+        /**
+         * @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token.
+         * @example example.com
+         */
         host: string;
         /**
          * Format: date-time
          * @description Time of the first failure after the last success; null = it was not failing.
+         * @example 2026-11-21T03:34:29.027Z
          */
         failing_since: string | null;
-        /** @description Status code of the last response; null when none arrived or no attempt led to this. */
+        /**
+         * @description Status code of the last response; null when none arrived or no attempt led to this.
+         * @example 500
+         */
         status_code: number | null;
-        /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
+        /**
+         * @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this.
+         * @example http_status
+         */
         error_code: string | null;
-        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
-        test?: unknown;
         /**
          * @description Why it sends nothing.
          *
@@ -2091,9 +2313,12 @@ export interface components {
          *     - `failing`: no delivery succeeded for days
          *     - `manual`: disabled by a user or the operator
          *     - `shadow`: it was switched to shadow mode, and is enabled
+         * @example failing
          * @enum {string}
          */
-        reason: "gone" | "failing" | "manual" | "shadow";
+        reason: "failing" | "gone" | "manual" | "shadow";
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
       } & {
         [key: string]: unknown;
       };
@@ -3434,12 +3659,12 @@ export interface operations {
         /** @description The order of the events. To follow the feed, use the `monitor` link. */
         order?: "newest" | "oldest";
         /** @description Only this event. */
-        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+        event?: string;
         /** @description Only events of this deployment. */
         deployment_id?: string;
         /**
          * @description The start of the page. Take it from a `Link` of a page with the same filters.
-         * @example 01a1fc46-ece3-750c-9f30-24102b253eaf
+         * @example 01a1fc46-ece3-77e9-9ef2-144b0acdaa71
          */
         after?: string;
         /** @description Maximum number of entries on a page. */
@@ -3470,7 +3695,7 @@ export interface operations {
            * @example {
            *       "data": [
            *         {
-           *           "id": "01a1fc46-ece3-750c-9f30-24102b253eaf",
+           *           "id": "01a1fc46-ece3-77e9-9ef2-144b0acdaa71",
            *           "event": "deploy.succeeded",
            *           "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
            *           "timestamp": "2026-11-21T04:04:29.027Z",
@@ -3482,7 +3707,11 @@ export interface operations {
            *             "timestamp": "2026-11-21T04:04:29.027Z",
            *             "data": {
            *               "url": "https://demo.example.com",
-           *               "status": "running"
+           *               "status": "running",
+           *               "project": "Shop",
+           *               "environment": "production",
+           *               "branch": "main",
+           *               "commit": "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b"
            *             }
            *           }
            *         }
@@ -3507,9 +3736,9 @@ export interface operations {
     parameters: {
       query?: {
         /** @description Only deliveries of this event. */
-        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
+        event?: string;
         /** @description Only deliveries with this status. */
-        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
+        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed" | "superseded";
         /** @description Only deliveries of events of this deployment. */
         deployment_id?: string;
         /** @description Only deliveries that have not succeeded, and whose last attempt failed for this reason. */
@@ -3536,7 +3765,7 @@ export interface operations {
         limit?: number;
         /**
          * @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same.
-         * @example AaH8Ruzjcs-mO5bypzB7jH8KDCf7kHZm
+         * @example AaH8RuzjcnOvpc3Avy0tnn8KDCf7kHZm
          */
         cursor?: string;
       };
@@ -3565,7 +3794,7 @@ export interface operations {
            * @example {
            *       "data": [
            *         {
-           *           "id": "01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
+           *           "id": "01a1fc46-ece3-7273-afa5-cdc0bf2d2d9e",
            *           "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
            *           "event": "deploy.succeeded",
            *           "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
@@ -3695,7 +3924,7 @@ export interface operations {
           /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. */
           name?: string;
           /** @description The events that are sent. */
-          events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
+          events: string[];
           /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
           filter?: {
             [key: string]: string[];
@@ -3707,6 +3936,36 @@ export interface operations {
            * @enum {string}
            */
           mode?: "live" | "shadow";
+          /**
+           * @description Form of the requests. Absent = standard.
+           *
+           *     - `slack`: a message for an incoming webhook of Slack
+           *     - `discord`: a message for a webhook of Discord
+           *     - `teams`: an adaptive card for a workflow of Microsoft Teams
+           *     - `google-chat`: a message for a webhook of Google Chat
+           *     - `github-dispatch`: a `repository_dispatch` event of GitHub, which needs an `Authorization` header
+           *     - `cloudevents`: a CloudEvent 1.0 in structured mode
+           * @enum {string}
+           */
+          format?: "standard" | "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
+          /**
+           * @description Headers that requests have in addition, by name, such as `Authorization`: at most five. Their values are never returned. Names that a delivery or HTTP has itself are rejected.
+           * @example {
+           *       "Authorization": "Bearer abc"
+           *     }
+           */
+          headers?: {
+            [key: string]: string;
+          };
+          /**
+           * @description Absent = every event.
+           *
+           *     - `latest`: an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`
+           * @enum {string}
+           */
+          delivery?: "every" | "latest";
+          /** @description With `latest`: seconds that a new event waits for a newer one. Absent = 0. */
+          settle_seconds?: number;
         };
       };
     };
@@ -3881,7 +4140,7 @@ export interface operations {
           /** @description The label shown in lists. 1 to 100 characters, without control and invisible characters. Spaces around it are removed. `null` removes it. */
           name?: string | null;
           /** @description The events that are sent. */
-          events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
+          events?: string[];
           /** @description Only deployment events whose `data` has, in each of these fields, one of the values; `*` at the end of a value stands for any rest. Absent, and null in a request = all of `events`. */
           filter?: {
             [key: string]: string[];
@@ -3895,6 +4154,31 @@ export interface operations {
            * @enum {string}
            */
           mode?: "live" | "shadow";
+          /**
+           * @description Form of the requests. Absent = standard.
+           *
+           *     - `slack`: a message for an incoming webhook of Slack
+           *     - `discord`: a message for a webhook of Discord
+           *     - `teams`: an adaptive card for a workflow of Microsoft Teams
+           *     - `google-chat`: a message for a webhook of Google Chat
+           *     - `github-dispatch`: a `repository_dispatch` event of GitHub, which needs an `Authorization` header
+           *     - `cloudevents`: a CloudEvent 1.0 in structured mode
+           * @enum {string}
+           */
+          format?: "standard" | "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
+          /** @description Headers that requests have in addition, by name, such as `Authorization`: at most five. Their values are never returned. Names that a delivery or HTTP has itself are rejected. Replaces all that the webhook had; `null` removes them. */
+          headers?: {
+            [key: string]: string;
+          } | null;
+          /**
+           * @description Absent = every event.
+           *
+           *     - `latest`: an event of a deployment is not sent when a newer one of it exists: its delivery is `superseded`
+           * @enum {string}
+           */
+          delivery?: "every" | "latest";
+          /** @description With `latest`: seconds that a new event waits for a newer one. Absent = 0. */
+          settle_seconds?: number;
         };
       };
     };
@@ -4134,11 +4418,8 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /**
-           * @description The event to simulate: one to which the webhook subscribes. Default: the first of its `events`.
-           * @enum {string}
-           */
-          event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
+          /** @description The event to simulate: one to which the webhook subscribes. Default: the first of its `events`. */
+          event?: string;
         };
       };
     };
@@ -4157,7 +4438,7 @@ export interface operations {
           /**
            * @example {
            *       "data": {
-           *         "id": "01a1fc46-ece3-7001-9ce1-3755c2c9f298",
+           *         "id": "01a1fc46-ece3-756e-966f-e3314a2b4346",
            *         "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
            *         "event": "deploy.failed",
            *         "deployment_id": "01a1fc46-ece3-7243-8d74-eb1a6e81b28c",
@@ -4361,9 +4642,9 @@ export interface operations {
     parameters: {
       query?: {
         /** @description Only deliveries of this event. */
-        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
+        event?: string;
         /** @description Only deliveries with this status. */
-        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed";
+        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled" | "shadowed" | "superseded";
         /** @description Only deliveries of events of this deployment. */
         deployment_id?: string;
         /** @description Only deliveries that have not succeeded, and whose last attempt failed for this reason. */
@@ -4390,7 +4671,7 @@ export interface operations {
         limit?: number;
         /**
          * @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same.
-         * @example AaH8Ruzjcs-mO5bypzB7jH8KDCf7kHZm
+         * @example AaH8RuzjcnOvpc3Avy0tnn8KDCf7kHZm
          */
         cursor?: string;
       };
@@ -4421,7 +4702,7 @@ export interface operations {
            * @example {
            *       "data": [
            *         {
-           *           "id": "01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
+           *           "id": "01a1fc46-ece3-7273-afa5-cdc0bf2d2d9e",
            *           "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
            *           "event": "deploy.succeeded",
            *           "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
@@ -4486,7 +4767,7 @@ export interface operations {
           /**
            * @example {
            *       "data": {
-           *         "id": "01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
+           *         "id": "01a1fc46-ece3-7273-afa5-cdc0bf2d2d9e",
            *         "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
            *         "event": "deploy.succeeded",
            *         "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
@@ -4510,7 +4791,11 @@ export interface operations {
            *           "timestamp": "2026-11-21T04:04:29.027Z",
            *           "data": {
            *             "url": "https://demo.example.com",
-           *             "status": "running"
+           *             "status": "running",
+           *             "project": "Shop",
+           *             "environment": "production",
+           *             "branch": "main",
+           *             "commit": "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b"
            *           }
            *         },
            *         "attempts": [
@@ -4578,7 +4863,7 @@ export interface operations {
           /**
            * @example {
            *       "data": {
-           *         "id": "01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
+           *         "id": "01a1fc46-ece3-7273-afa5-cdc0bf2d2d9e",
            *         "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
            *         "event": "deploy.succeeded",
            *         "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
@@ -4642,7 +4927,7 @@ export interface operations {
            * @description Only deliveries with this status; `pending`: what waits. Default: `failed`, `held` and `pending`.
            * @enum {string}
            */
-          status?: "failed" | "held" | "pending" | "shadowed";
+          status?: "failed" | "held" | "pending" | "shadowed" | "superseded";
           /** @description Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from that call's. */
           cursor?: string;
         };
@@ -5587,24 +5872,29 @@ export interface operations {
         "X-Service-Event": "deploy.started";
         /**
          * @description Id of the delivery, the same for every attempt.
-         * @example 01a1fc46-ece3-73a2-9ea7-9bdc43bcf595
+         * @example 01a1fc46-ece3-756b-b199-8f5ba5c1e7ef
          */
         "X-Service-Delivery": string;
+        /**
+         * @description A number, larger for a newer event of the same deployment, whichever arrives first. At equal times, a final state is newer.
+         * @example 17952338690270
+         */
+        "X-Service-Sequence": string;
         /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
         "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
-         * @example sha256=754124c8e7af0cb370634270db8606738386c723aa7211efcd7e27a2ca245366
+         * @example sha256=472a6258656721aec1ac63c24e3ad788da3bdeee7efa19b307ef978f1e1f78d8
          */
         "X-Service-Signature": string;
         /**
          * @description During a rotation: the same HMAC with each previous secret that is still valid, newest first.
-         * @example sha256=9dd0d82859b89578da2f69a8932acd069cec7ff60590951ce9cd2879b09798d6
+         * @example sha256=87912258f50f3f44cb3b5746ee654c665e9655934f51ebc805caea57261636df
          */
         "X-Service-Signature-Previous"?: string;
         /**
          * @description Standard Webhooks: equal to `X-Service-Delivery`.
-         * @example 01a1fc46-ece3-73a2-9ea7-9bdc43bcf595
+         * @example 01a1fc46-ece3-756b-b199-8f5ba5c1e7ef
          */
         "webhook-id": string;
         /**
@@ -5614,7 +5904,7 @@ export interface operations {
         "webhook-timestamp": string;
         /**
          * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
-         * @example v1,6cKoP92+jgfw51sm2qqiqQKHVKrOIGoHvNaJlki2zM8= v1,aM3SAaekAvsHEsAdnEC99yQfvmwGv7EkNKVJUmbaHKc=
+         * @example v1,8azt210peerKm7c5s7lCHlvfVj90sBamCNTTLuVbTWw= v1,De4EWMJQTFTbAUeBXHUngDEoGfxIfdwJ6et3xtXxmqI=
          */
         "webhook-signature": string;
       };
@@ -5629,7 +5919,12 @@ export interface operations {
          *       "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
          *       "deployment_id": "01a1fc46-ece3-7780-8d57-7780ceee9ecd",
          *       "timestamp": "2026-11-21T04:04:29.027Z",
-         *       "data": {}
+         *       "data": {
+         *         "project": "Shop",
+         *         "environment": "production",
+         *         "branch": "main",
+         *         "commit": "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b"
+         *       }
          *     }
          */
         "application/json": components["schemas"]["DeployStarted"];
@@ -5681,24 +5976,29 @@ export interface operations {
         "X-Service-Event": "deploy.succeeded";
         /**
          * @description Id of the delivery, the same for every attempt.
-         * @example 01a1fc46-ece3-72cf-a63b-96f2a7307b8c
+         * @example 01a1fc46-ece3-7273-afa5-cdc0bf2d2d9e
          */
         "X-Service-Delivery": string;
+        /**
+         * @description A number, larger for a newer event of the same deployment, whichever arrives first. At equal times, a final state is newer.
+         * @example 17952338690271
+         */
+        "X-Service-Sequence": string;
         /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
         "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
-         * @example sha256=a89443444f6ced3a7107bd09ca81881faecf24514562ce646d5b15f58d32836c
+         * @example sha256=19c7b828afe16c1726ab0696e623d517b95054597d1ac25b2d712383cc089f9b
          */
         "X-Service-Signature": string;
         /**
          * @description During a rotation: the same HMAC with each previous secret that is still valid, newest first.
-         * @example sha256=8b1d1b05c2f812c9880b2ba6d901d4af093ce2ba65fdda91d21696d0a5f3877b
+         * @example sha256=8120874d097fc951b9c1d08398c57542363a2c4b1c9b2abd973a3cdb6e350987
          */
         "X-Service-Signature-Previous"?: string;
         /**
          * @description Standard Webhooks: equal to `X-Service-Delivery`.
-         * @example 01a1fc46-ece3-72cf-a63b-96f2a7307b8c
+         * @example 01a1fc46-ece3-7273-afa5-cdc0bf2d2d9e
          */
         "webhook-id": string;
         /**
@@ -5708,7 +6008,7 @@ export interface operations {
         "webhook-timestamp": string;
         /**
          * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
-         * @example v1,VsPGdnvMH3myfip8td0MY1XmJ3zCWdkmljvQLmer4TA= v1,hDZIo4Hm25pQQPedg97UkMP/kJSouXoUM6QE6JJm9lg=
+         * @example v1,8bLmOl3aZiIH21ndDaaGtXPwqYKiVsxb82plxqFL8ZI= v1,U9ocSaxIULVbYf9tt17HmqSQUECAhl1GNvOPS2lzAIE=
          */
         "webhook-signature": string;
       };
@@ -5725,7 +6025,11 @@ export interface operations {
          *       "timestamp": "2026-11-21T04:04:29.027Z",
          *       "data": {
          *         "url": "https://demo.example.com",
-         *         "status": "running"
+         *         "status": "running",
+         *         "project": "Shop",
+         *         "environment": "production",
+         *         "branch": "main",
+         *         "commit": "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b"
          *       }
          *     }
          */
@@ -5778,24 +6082,29 @@ export interface operations {
         "X-Service-Event": "deploy.failed";
         /**
          * @description Id of the delivery, the same for every attempt.
-         * @example 01a1fc46-ece3-7001-9ce1-3755c2c9f298
+         * @example 01a1fc46-ece3-756e-966f-e3314a2b4346
          */
         "X-Service-Delivery": string;
+        /**
+         * @description A number, larger for a newer event of the same deployment, whichever arrives first. At equal times, a final state is newer.
+         * @example 17952338690271
+         */
+        "X-Service-Sequence": string;
         /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
         "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
-         * @example sha256=3618f25af19e9629caa83d861d38056693f39a3ae0e36ebd3802afc533311d43
+         * @example sha256=cd28b09f9968f204e5e998b1d352f0af05e455c54a7953675221e977a59b4e1e
          */
         "X-Service-Signature": string;
         /**
          * @description During a rotation: the same HMAC with each previous secret that is still valid, newest first.
-         * @example sha256=f82ba75231f983b539cc8912eb865a2dcd0e1c830020cb07c74c4f32ac95b982
+         * @example sha256=2521b5a1e4a396b981bb2c0a6875bb9df8eabc3033a314fd12e13f655b26f019
          */
         "X-Service-Signature-Previous"?: string;
         /**
          * @description Standard Webhooks: equal to `X-Service-Delivery`.
-         * @example 01a1fc46-ece3-7001-9ce1-3755c2c9f298
+         * @example 01a1fc46-ece3-756e-966f-e3314a2b4346
          */
         "webhook-id": string;
         /**
@@ -5805,7 +6114,7 @@ export interface operations {
         "webhook-timestamp": string;
         /**
          * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64, or the whole text of an imported secret without such a part.
-         * @example v1,cLKHY3Gu7ztfqH2KJyomuTVO06ZBCG4jSfy2VP08RIc= v1,IEg1dP7ZIYMFliAO/4quVH+bnWVTGnWQgrSSrPuNM0c=
+         * @example v1,/riKY97HksJwzGHPoIl/sc1pNCizAeKybCRB573iSfM= v1,57QxyTwmp+1WYqL545C+SlD5kuRILcSAB/ZcrhbMzfg=
          */
         "webhook-signature": string;
       };
@@ -5821,7 +6130,11 @@ export interface operations {
          *       "deployment_id": "01a1fc46-ece3-7243-8d74-eb1a6e81b28c",
          *       "timestamp": "2026-11-21T04:04:29.027Z",
          *       "data": {
-         *         "reason": "health check timed out"
+         *         "reason": "health check timed out",
+         *         "project": "Shop",
+         *         "environment": "production",
+         *         "branch": "main",
+         *         "commit": "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b"
          *       }
          *     }
          */
@@ -5877,6 +6190,11 @@ export interface operations {
          * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
          */
         "X-Service-Delivery": string;
+        /**
+         * @description A number, larger for a newer event of the same deployment, whichever arrives first. At equal times, a final state is newer.
+         * @example 17952338690270
+         */
+        "X-Service-Sequence": string;
         /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
         "X-Service-Test"?: "true";
         /**
@@ -5977,6 +6295,11 @@ export interface operations {
          * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
          */
         "X-Service-Delivery": string;
+        /**
+         * @description A number, larger for a newer event of the same deployment, whichever arrives first. At equal times, a final state is newer.
+         * @example 17952338690270
+         */
+        "X-Service-Sequence": string;
         /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
         "X-Service-Test"?: "true";
         /**

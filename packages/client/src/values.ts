@@ -7,7 +7,16 @@ export const webhookEventNames = [
   "webhook.failing",
   "webhook.disabled",
 ] as const;
-export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"] as const;
+export const webhookFormats = ["slack", "discord", "teams", "google-chat", "github-dispatch", "cloudevents"] as const;
+export const deliveryStatuses = [
+  "pending",
+  "succeeded",
+  "failed",
+  "held",
+  "cancelled",
+  "shadowed",
+  "superseded",
+] as const;
 export const deliveryErrorCodes = [
   "http_status",
   "timeout",
@@ -87,21 +96,39 @@ export const samplePayloads = {
     project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
     deployment_id: "01a1fc46-ece3-7780-8d57-7780ceee9ecd",
     timestamp: "2026-11-21T04:04:29.027Z",
-    data: {},
+    data: {
+      project: "Shop",
+      environment: "production",
+      branch: "main",
+      commit: "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b",
+    },
   },
   "deploy.succeeded": {
     event: "deploy.succeeded",
     project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
     deployment_id: "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
     timestamp: "2026-11-21T04:04:29.027Z",
-    data: { url: "https://demo.example.com", status: "running" },
+    data: {
+      url: "https://demo.example.com",
+      status: "running",
+      project: "Shop",
+      environment: "production",
+      branch: "main",
+      commit: "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b",
+    },
   },
   "deploy.failed": {
     event: "deploy.failed",
     project_id: "01a1fc46-ece3-7749-804d-53ab431e8518",
     deployment_id: "01a1fc46-ece3-7243-8d74-eb1a6e81b28c",
     timestamp: "2026-11-21T04:04:29.027Z",
-    data: { reason: "health check timed out" },
+    data: {
+      reason: "health check timed out",
+      project: "Shop",
+      environment: "production",
+      branch: "main",
+      commit: "1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b",
+    },
   },
   "webhook.failing": {
     event: "webhook.failing",

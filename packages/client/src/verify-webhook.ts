@@ -4,7 +4,13 @@ import { fromBase64, standardKey } from "./verify/standard-key.ts";
 /* Verifies the deliveries that a receiver gets, with Web Crypto, so that it runs in Node, browsers and edge runtimes. */
 
 /** The body of a delivery: `data` has the type of its `event`. `deployment_id` of an event about a webhook is null. */
-export type WebhookPayload = components["schemas"]["DeliveryWithAttempts"]["payload"];
+/** The payloads of the events that every platform has, so that `event` decides the type of `data`. One that a platform adds has the same fields. */
+export type WebhookPayload = OfKnownEvent<components["schemas"]["DeliveryWithAttempts"]["payload"]>;
+type OfKnownEvent<Payload extends { event: string }> = Payload extends unknown
+  ? string extends Payload["event"]
+    ? never
+    : Payload
+  : never;
 
 export interface VerifiedWebhook {
   /**

@@ -1,17 +1,17 @@
-import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
+import { eventNames } from "../../../functions/foundation/manifest/events.ts";
 import { exitCodeAfter } from "../../../packages/cli/src/commands/wait-for-deployment.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import type { Client, DeploymentEvent, EventName } from "../../../packages/client/src/client.ts";
 import { byTime, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 
-/** As a later version of the service may send. */
+/** As a platform may have added. */
 const addedEvent = "deploy.cancelled" as EventName;
 
 test.each<[EventName, string, number | undefined]>([
   ["deploy.started", "running", undefined],
   ["deploy.succeeded", "succeeded", 0],
   ["deploy.failed", "failed", 1],
-  [addedEvent, "unknown", undefined],
+  [addedEvent, "cancelled", undefined],
 ])("after %s a deployment is %s, and the exit code of a wait is %p", (event, state, exitCode) => {
   expect([stateAfterEvent({ event }), exitCodeAfter({ event })]).toEqual([state, exitCode]);
 });

@@ -88,6 +88,19 @@ const responses: Record<string, unknown> = {
 };
 
 const refused = { ...attempt, error_code: "http_status", status_code: 500, response_excerpt: "\u001b[2J out of disk" };
+const withAll = {
+  ...{ ...webhook, events: ["deploy.*", "build.queued"], format: "teams", header_names: ["A", "B"] },
+  ...{ delivery: "latest", settle_seconds: 10 },
+};
+const superseded = {
+  status: "superseded",
+  superseded_by: newest.id,
+  attempt_count: 0,
+  attempts: [],
+  last_attempt: null,
+  waiting_for: null,
+  next_attempt_at: null,
+};
 const failure = {
   status: "failed",
   attempt_count: 3,
@@ -175,7 +188,36 @@ const rows: Record<string, Row> = {
     ],
     showsSecret: true,
   },
+  "a new webhook of Slack": {
+    args: ["webhooks", "create", "https://hooks.slack.com/services/T0/B0/x", ...inProject],
+    showsSecret: true,
+  },
+  "a new webhook with headers, for the latest state, with another format than its URL gives away": {
+    args: [
+      ...["webhooks", "create", "https://discord.com/api/webhooks/1/x", "--events", "*", "--format", "cloudevents"],
+      ...["--header", "Authorization: Bearer abc:d", "--header", "X-Team:shop", "--delivery", "latest"],
+      ...["--settle", "10s", ...inProject],
+    ],
+    showsSecret: true,
+  },
+  "a new webhook without events": { args: ["webhooks", "create", webhook.url, ...inProject] },
+  "a new webhook with a password in its URL": {
+    args: ["webhooks", "create", "https://ann:pass-word@example.com/hook", "--events", "*", ...inProject],
+  },
+  "a new webhook with a password in its URL that is not percent-encoded": {
+    args: ["webhooks", "create", "https://ann:100%@example.com/hook", "--events", "*", ...inProject],
+  },
+  "a new webhook with a header without a value": {
+    args: ["webhooks", "create", webhook.url, "--events", "*", "--header", "Bearer abc", ...inProject],
+  },
+  "a new webhook with a file of headers that has none": {
+    args: ["webhooks", "create", webhook.url, "--events", "*", "--header-file", "/dev/null", ...inProject],
+  },
   webhooks: { args: ["webhooks", "list", ...inProject] },
+  "webhooks with formats, headers and the latest state only": {
+    args: ["webhooks", "list", ...inProject],
+    responses: { "GET webhooks": [webhook, withAll] },
+  },
   "webhooks without names": { args: ["webhooks", "list", ...inProject], responses: { "GET webhooks": [webhook] } },
   "no webhooks": { args: ["webhooks", "list", ...inProject], responses: without("GET webhooks") },
   "a webhook": { args: ["webhooks", "show", ...onWebhook] },
@@ -238,6 +280,24 @@ const rows: Record<string, Row> = {
       ...["--filter", "", "--enable", "--mode", "live", ...onWebhook],
     ],
   },
+  "a webhook gets other headers and a format": {
+    args: ["webhooks", "update", "--format", "standard", "--header", "A: 1", "--delivery", "every", ...onWebhook],
+  },
+  "a webhook loses its headers": { args: ["webhooks", "update", "--remove-headers", ...onWebhook] },
+  "a webhook gets headers and loses them": {
+    args: ["webhooks", "update", "--remove-headers", "--header", "A: 1", ...onWebhook],
+  },
+  "a webhook with all options": {
+    args: ["webhooks", "show", ...onWebhook],
+    responses: { [`GET ${webhookId}`]: withAll },
+  },
+  "a webhook gets a format that its URL does not give away": {
+    args: ["webhooks", "update", "--format", "cloudevents", ...onWebhook],
+    responses: { [`PATCH ${webhookId}`]: { ...webhook, url: "https://hooks.slack.com/services/T0/B0/x" } },
+  },
+  "a webhook gets a URL of a product": {
+    args: ["webhooks", "update", "--url", "https://chat.googleapis.com/v1/spaces/A/messages", ...onWebhook],
+  },
   "a webhook is disabled": { args: ["webhooks", "update", "--disable", ...onWebhook] },
   "a webhook is not changed": { args: ["webhooks", "update", ...onWebhook] },
   "a webhook is deleted": { args: ["webhooks", "delete", webhookId, "--yes", ...inProject] },
@@ -269,6 +329,18 @@ const rows: Record<string, Row> = {
     responses: without("GET events"),
   },
   "a certification that is not passed": { args: ["webhooks", "certify", ...onWebhook] },
+  "a certification of a product, which verifies nothing": {
+    args: ["webhooks", "certify", ...onWebhook],
+    responses: {
+      "GET c-1": {
+        ...report,
+        status: "finished",
+        passed: true,
+        checks: checks.slice(0, 1),
+        note: "It rejects nothing.",
+      },
+    },
+  },
   "a certification that is passed": {
     args: ["webhooks", "certify", ...onWebhook],
     responses: { "GET c-1": { ...report, status: "finished", finished_at: ago(0), passed: true, checks: [checks[0]] } },
@@ -318,6 +390,10 @@ const rows: Record<string, Row> = {
         shadow: { at: ago(60), headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } },
       },
     },
+  },
+  "a delivery that is superseded": {
+    args: ["deliveries", "show", newest.id, ...ofWebhook],
+    responses: { [`GET ${newest.id}`]: { ...delivered, ...superseded } },
   },
   "a delivery is sent again": { args: ["deliveries", "redeliver", newest.id, ...ofWebhook] },
   "a delivery is sent again and fails": {

@@ -64,7 +64,7 @@ const list = [
 ];
 
 test("counts failed, held and waiting deliveries of events since the time, without tests, and reads no further", async () => {
-  const counted = { count: 5, failed: 2, held: 1, pending: 2, shadowed: 0 };
+  const counted = { count: 5, failed: 2, held: 1, pending: 2, shadowed: 0, superseded: 0 };
   expect(await count(list)).toEqual({ ...counted, complete: true, read: 12 });
 });
 
@@ -96,10 +96,12 @@ test.each([
     "At least 7 would be sent again: 2 failed, 1 held, 4 waiting. Only the newest 10000 deliveries were counted.",
   ],
 ])("the text of a count whose completeness is %s does not promise more", (complete, text) => {
-  expect(recoveryCountText({ count: 7, failed: 2, held: 1, pending: 4, shadowed: 0, complete })).toBe(text);
+  expect(recoveryCountText({ count: 7, failed: 2, held: 1, pending: 4, shadowed: 0, superseded: 0, complete })).toBe(
+    text,
+  );
 });
 
 test("the text of a count of shadowed deliveries names no others", () => {
-  const counted = { count: 2, failed: 0, held: 0, pending: 0, shadowed: 2, complete: true };
+  const counted = { count: 2, failed: 0, held: 0, pending: 0, shadowed: 2, superseded: 0, complete: true };
   expect(recoveryCountText(counted)).toBe("2 would be sent again: 2 shadowed.");
 });

@@ -385,6 +385,15 @@ test("the report of a certification does not contain the target of a redirect, w
   expect(text).toContain("Redirects are not followed");
 });
 
+test("creates a webhook with the format of the product behind its URL, or another, for the latest state", async () => {
+  const input = { project: "Project", url: "https://hooks.slack.com/services/T0/B0/x", events: ["deploy.*"] };
+  const { webhook } = structured(await call("create_webhook", { ...input, delivery: "latest", settle_seconds: 5 }));
+  expect(webhook).toMatchObject({ events: ["deploy.*"], format: "slack", delivery: "latest", settle_seconds: 5 });
+  const other = structured(await call("create_webhook", { ...input, format: "standard" })).webhook;
+  expect(other).not.toHaveProperty("format");
+  for (const { id } of [webhook, other]) await call("delete_webhook", { webhook_id: id });
+});
+
 test("creates a webhook, shows its secret once, and deletes the webhook", async () => {
   const filter = { environment: ["production"] };
   const input = { project: "Project", url: receiver.url, events: ["deploy.failed"], filter };
@@ -719,7 +728,7 @@ describe("diagnose", () => {
     const stub = {
       getWebhook: async () => base,
       eachDelivery: async function* () {
-        yield* [succeeded, pending, retried, failing];
+        yield* [succeeded, pending, { ...failing, id: "d-3", status: "superseded" }, retried, failing];
       },
       getDelivery: async (_: object, id: string) => ({ ...retried, id }),
     } as unknown as ApiClient;
@@ -757,6 +766,13 @@ describe("explain", () => {
     ["pending", [accepted], webhook, "the next attempt is scheduled", "The last attempt succeeded."],
     ["cancelled", [refused], webhook, "its webhook was deleted", "A new webhook"],
     ["shadowed", [], webhook, "in shadow mode", "--mode live"],
+    [
+      "superseded",
+      [refused],
+      webhook,
+      "Nothing is wrong: deploy.failed was attempted once, and",
+      "No action is needed",
+    ],
   ] as const)(
     "returns the cause and the next step of a %s delivery",
     (status, attempts, state, explanation, nextStep) => {

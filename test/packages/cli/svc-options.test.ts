@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { jest } from "@jest/globals";
 import type { Command } from "commander";
-import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
-import { webhookEventNames } from "../../../functions/foundation/events/webhook-event.ts";
+import { eventNames, webhookEventNames } from "../../../functions/foundation/manifest/events.ts";
 import { permissions } from "../../../functions/foundation/manifest/permissions.ts";
 import { readSince } from "../../../packages/cli/src/commands/deliveries.ts";
 import { readTimeout } from "../../../packages/cli/src/commands/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { namesOption } from "../../../packages/cli/src/terminal/names-option.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* Default values of options, and the values that they accept. */
 
@@ -18,6 +18,7 @@ const allCommands = (command: Command, path = ""): [string, Command][] => [
 
 test("options have these defaults and choices", () => {
   const events = [...webhookEventNames];
+  const formats = ["standard", "slack", "discord", "teams", "google-chat", "github-dispatch", "cloudevents"];
   const rows = allCommands(createProgram()).flatMap(([path, { options }]) =>
     options.flatMap(({ long, defaultValue, argChoices }) =>
       defaultValue === undefined && argChoices === undefined ? [] : [[`${path} ${long}`, defaultValue, argChoices]],
@@ -31,12 +32,20 @@ test("options have these defaults and choices", () => {
     ["service-accounts roll-key --overlap", "1d", undefined],
     ["webhooks create --events", undefined, events],
     ["webhooks create --mode", undefined, ["live", "shadow"]],
+    ["webhooks create --format", undefined, formats],
+    ["webhooks create --delivery", undefined, ["every", "latest"]],
     ["webhooks stats --window", "24h", ["24h", "7d"]],
     ["webhooks update --events", undefined, events],
     ["webhooks update --mode", undefined, ["live", "shadow"]],
+    ["webhooks update --format", undefined, formats],
+    ["webhooks update --delivery", undefined, ["every", "latest"]],
     ["webhooks rotate --overlap", "1d", undefined],
     ["webhooks test --event", undefined, events],
-    ["deliveries list --status", undefined, ["pending", "succeeded", "failed", "held", "cancelled", "shadowed"]],
+    [
+      "deliveries list --status",
+      undefined,
+      ["pending", "succeeded", "failed", "held", "cancelled", "shadowed", "superseded"],
+    ],
     ["deliveries list --event", undefined, events],
     [
       "deliveries list --error",
@@ -46,7 +55,7 @@ test("options have these defaults and choices", () => {
       ]),
     ],
     ["deliveries list --limit", 20, undefined],
-    ["deliveries recover --status", undefined, ["failed", "held", "pending", "shadowed"]],
+    ["deliveries recover --status", undefined, ["failed", "held", "pending", "shadowed", "superseded"]],
     ["deliveries tail --last", 5, undefined],
     ["deployments list --limit", 20, undefined],
     ["deployments wait --timeout", "20m", undefined],
@@ -169,6 +178,7 @@ test.each<[string[], string]>([
   [["keys", "delete", id.slice(0, 20), "--yes"], "is not a full id."],
   [["webhooks", "update", "--filter", "production"], "production is not a field and a value."],
   [["webhooks", "update"], "Nothing to change."],
+  [["webhooks", "update", "--header", "A: 1", "--remove-headers"], "Pass --header or --remove-headers, not both."],
   [["webhooks", "rotate", "--overlap", "soon"], "soon is not a valid duration."],
   [["keys", "create", "ci", "--expires", "soon"], "soon is not a valid duration."],
   [["listen", "--forward", "there"], "--forward must be an absolute http(s) URL."],
@@ -181,6 +191,18 @@ test.each<[string[], string]>([
     .catch((error: unknown) => error);
   delete process.env.SVC_API_KEY;
   expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+});
+
+test.each<[string[], string]>([
+  [["webhooks", "update", "--settle", "61s"], "Pass 0s to 60s."],
+  [["webhooks", "update", "--delivery", "newest"], "Allowed choices are every, latest."],
+  [["webhooks", "create", "https://example.com/", "--format", "mattermost"], "Allowed choices are standard, slack"],
+  [["webhooks", "create", "https://example.com/", "--events", "Deploy.*"], "Valid: deploy.started"],
+  [["webhooks", "create", "https://example.com/", "--events", "deploy.*.failed"], "Valid: deploy.started"],
+  [["trigger", "deploy.*"], "Valid: deploy.started"],
+  [["deliveries", "list", "--event", "*"], "Valid: deploy.started"],
+])("%j is refused with what is valid", async (args, message) => {
+  expect(await svcHere(args)).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) });
 });
 
 test("the paragraphs of each help fit a terminal of 80 columns, and examples stay on a line", () => {
@@ -209,7 +231,6 @@ test("the help marks exactly the required options", () => {
   );
   expect(marked).toEqual([
     "service-accounts create --role",
-    "webhooks create --events",
     "apply --file",
     "deliveries recover --since",
     "workflows trust --permission",

@@ -289,6 +289,18 @@ describe("on a terminal", () => {
     expect((await api.get(path(id))).status).toBe(404);
   });
 
+  onTerminal("the password of a URL is sent in a header after a yes, and nothing is changed otherwise", async () => {
+    const { id } = await newWebhook();
+    const update = ["webhooks", "update", id, "--url", receiver.url.replace("//", "//ann:p%40ss@")];
+    const declined = await svcOnTerminal(update, [["[y/N] ", "\r"]], env);
+    expect(declined).toMatchObject({ code: 2, stdout: expect.stringContaining("which are never sent") });
+    expect((await api.get(path(id))).body.data).not.toHaveProperty("header_names");
+    const { code, stdout } = await svcOnTerminal(update, [["[y/N] ", "y\r"]], env);
+    expect({ code, hasPassword: /p(%40|@)ss/.test(stdout) }).toEqual({ code: 0, hasPassword: false });
+    await svcHere(["webhooks", "test"], { env });
+    expect(receiver.received.at(-1)?.headers.authorization).toBe(`Basic ${btoa("ann:p@ss")}`);
+  });
+
   onTerminal("output has colors on a terminal without NO_COLOR, and none in a pipe", async () => {
     await newWebhook();
     const dim = "\u001b[2mnew";
@@ -545,6 +557,35 @@ describe("apply", () => {
       stdout: "",
       stderr: expect.stringMatching(/2 unchanged\.\nNothing to change\.\n$/),
     });
+  });
+
+  test("what a webhook gets, and how, is set and changed, and a repetition changes nothing", async () => {
+    const url = `${receiver.url}/formed`;
+    const headers = { Authorization: { env: "HOOK_AUTHORIZATION" }, "x-team": { env: "HOOK_AUTHORIZATION" } };
+    const latest = { events: ["deploy.*"], delivery: "latest", settle_seconds: 5 };
+    const states = [
+      [
+        { url, ...latest, format: "cloudevents", headers },
+        { ...latest, format: "cloudevents", header_names: Object.keys(headers) },
+      ],
+      [{ url, events: ["*"], format: "standard", headers: null, delivery: "every" }, { events: ["*"] }],
+      [
+        { url, ...latest, settle_seconds: 0 },
+        { events: ["deploy.*"], delivery: "latest" },
+      ],
+      [
+        { url, events: ["deploy.*"], delivery: "latest", settle_seconds: 7 },
+        { ...latest, settle_seconds: 7 },
+      ],
+    ] as const;
+    for (const [declared, expected] of states) {
+      const options = { ...file(declared), env: { ...env, HOOK_AUTHORIZATION: "Bearer value" } };
+      expect((await apply(options)).code).toBe(0);
+      const [webhook] = (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data;
+      const { events, format, header_names, delivery, settle_seconds } = webhook;
+      expect({ events, format, header_names, delivery, settle_seconds }).toEqual({ ...expected });
+      expect((await apply(file(declared), "--dry-run", "--exit-code")).code).toBe(0);
+    }
   });
 
   test("prints the secret of a created webhook although a later change fails, and reports which", async () => {

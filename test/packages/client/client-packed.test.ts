@@ -65,8 +65,8 @@ test("its types compile as Node resolves them", () => {
     join(project, "use.ts"),
     `import { ApiError, type Client, createClient, verifyWebhook } from "@deployment-webhooks/client";
 const client: Client = createClient({ baseUrl: "https://api.example.com", token: "svc_1" });
-// @ts-expect-error unknown event
-export const wrong = () => client.createWebhook("p", { url: "https://example.com", events: ["deploy.ended"] });
+// @ts-expect-error not a text
+export const wrong = () => client.createWebhook("p", { url: "https://example.com", events: [7] });
 export const url: Promise<string> = client.getWebhook({ projectId: "p", webhookId: "w" }).then(({ url }) => url);
 export const app = async (body: Uint8Array, headers: Headers): Promise<string | undefined> => {
   const { payload } = await verifyWebhook({ body, headers, secret: "whsec_1" });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/command/mint-token.ts";
-import { eventNames } from "../../../functions/foundation/events/deployment-event.ts";
+import { eventNames } from "../../../functions/foundation/manifest/events.ts";
 import { tables } from "../../../functions/foundation/manifest/tables.ts";
 import { handler as upsertMember } from "../../../functions/identity/members/upsert-member.ts";
 import { bodySignature } from "../../../functions/webhooks/receiver/signature.ts";
@@ -316,7 +316,7 @@ inChromium.describe("the console in Chromium", () => {
 
       await page.getByRole("link", { name: "Deliveries" }).click();
       await page.getByText("No deliveries yet").waitFor();
-      await page.getByLabel("Simulate a deployment").selectOption("deploy.failed");
+      await page.getByLabel("Simulate a deployment").fill("deploy.failed");
       await page.getByRole("button", { name: "Send deployment event" }).click();
       const row = page.getByRole("row", { name: "succeeded" });
       await row.waitFor();

@@ -87,6 +87,13 @@ async function countSince2020(): Promise<void> {
   await click("Count");
 }
 
+const ofProduct = {
+  format: "github-dispatch",
+  header_names: ["Authorization"],
+  delivery: "latest",
+  settle_seconds: 5,
+} as const;
+
 const screens: Record<string, Screen> = {
   projects: { address: "#/projects" },
   "no projects": { address: "#/projects", responses: [["GET v1/projects", []]] },
@@ -109,6 +116,34 @@ const screens: Record<string, Screen> = {
   "audit of a project, for a viewer": { address: `#/projects/${otherProjectId}/audit` },
   "a new webhook": { address: project, steps: clicks("New webhook") },
   "a webhook": { address: hash, responses: withWebhook({ name: "Chat", last_certification: certified }) },
+  "a webhook with a format, headers and the latest state": {
+    address: `${hash}/certification`,
+    responses: withWebhook({ ...ofProduct, events: ["deploy.*", "build.queued"], last_certification: certified }),
+  },
+  "a webhook with a format is edited": { address: hash, responses: withWebhook(ofProduct), steps: clicks("Edit") },
+  "a new webhook of Slack": {
+    address: project,
+    steps: async () => {
+      await click("New webhook");
+      await enter("URL", "https://hooks.slack.com/services/T0/B0/x");
+    },
+  },
+  "a new webhook of Slack with another format, and a password in its URL": {
+    address: project,
+    steps: async () => {
+      await click("New webhook");
+      await enter("URL", "https://ann:word@hooks.slack.com/services/T0/B0/x");
+      await click("Send them as a header");
+      await enter("Format", "discord");
+    },
+  },
+  "a delivery that is superseded": {
+    address: `${hash}/deliveries/${newest.id}`,
+    part: "Delivery",
+    responses: [
+      [`GET ${newest.id}`, { ...deliveryOf(1, "superseded"), superseded_by: newest.id, payload: {}, attempts: [] }],
+    ],
+  },
   "a webhook, for a viewer": { address: hash.replace(projectId, otherProjectId) },
   "a webhook with a filter": {
     address: `${hash}/certification`,
@@ -317,6 +352,30 @@ const screens: Record<string, Screen> = {
     address: `${hash}/certification`,
     responses: [...withWebhook({ filter: { environment: ["production"] } }), ["GET events", []]],
     steps: clicks("Try on the last 100 events"),
+  },
+  "a webhook is created with headers and the latest state": {
+    address: project,
+    responses: [["POST webhooks", { ...webhook, secret: "whsec_1234" }]],
+    steps: async () => {
+      await click("New webhook");
+      await enter("URL", "https://ann:word@example.com/hook");
+      await click("Send them as a header");
+      await enter("Only the latest state an event is not sent once a newer one of its deployment exists", true);
+      await enter("Seconds that an event waits for a newer one", "5");
+      await enter("Format", "cloudevents");
+      await click("Create webhook");
+    },
+  },
+  "a webhook loses its headers and its format": {
+    address: hash,
+    responses: withWebhook(ofProduct),
+    steps: async () => {
+      await click("Edit");
+      await enter("Format", "standard");
+      await click("Replace all headers");
+      await click("Remove header 1");
+      await click("Save");
+    },
   },
   "a webhook is edited": {
     address: hash,

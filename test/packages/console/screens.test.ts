@@ -165,7 +165,7 @@ describe("a recovery", () => {
   };
 
   test.each([
-    ["All but shadowed", undefined, 3],
+    ["All but shadowed and superseded", undefined, 3],
     ["Failed", "failed", 2],
     ["Held", "held", 1],
   ])("of the last 24 hours with the choice %s sends the status %s", async (choice, status, total) => {

@@ -5,6 +5,7 @@ import type { Globals } from "../terminal/globals.ts";
 import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal/terminal.ts";
 import { type Change, isChange } from "./plan.ts";
 import { newWebhookOf, planText, toChangeRecord } from "./plan-view.ts";
+import { headerValues } from "./webhooks-file.ts";
 
 export function showPlan(plan: Change[], { json }: Globals): void {
   if (json) for (const change of plan) print(jsonText(toChangeRecord(change)));
@@ -28,11 +29,13 @@ export async function applyPlan(
   // With --json only for the question, whose answer needs the URLs.
   if (!json || isAsked) note(planText(plan, process.stderr));
   if (plan.some(({ action }) => action === "create")) requireStdout();
+  // All of them before the first change.
+  const values = new Map(changes.map((change) => [change, headersOf(change)]));
   if (isAsked) await confirm(`Delete webhooks: ${deletions}`, yes);
   let made = 0;
   for (const change of changes) {
     try {
-      await applyChange(api, projectId, change, json);
+      await applyChange(api, projectId, change, values.get(change), json);
     } catch (error) {
       const { action, url } = toChangeRecord(change);
       note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. ${repetition}`);
@@ -46,12 +49,28 @@ export async function applyPlan(
 const repetition = "Repeat the command to continue.";
 const actionOrder: Change["action"][] = ["create", "update", "delete", "unchanged", "keep"];
 
+/** Returns the values of the headers that a change sends; null = it removes them, undefined = it does not touch them. */
+function headersOf(change: Change): Record<string, string> | null | undefined {
+  const isSent = change.action === "create" || (change.action === "update" && change.changes.headers);
+  if (!isSent) return undefined;
+  return change.declared.headers && headerValues(change.declared.headers);
+}
+
 /** Prints the record of the change at once: a secret must not be lost when a later change fails. */
-async function applyChange(api: Client, projectId: string, change: Change, json?: boolean): Promise<void> {
+async function applyChange(
+  api: Client,
+  projectId: string,
+  change: Change,
+  headers: ReturnType<typeof headersOf>,
+  json?: boolean,
+): Promise<void> {
   const record = toChangeRecord(change);
   if (change.action === "create") {
     const { enabled } = change.declared;
-    const created = await api.createWebhook(projectId, newWebhookOf(change.declared));
+    const created = await api.createWebhook(projectId, {
+      ...newWebhookOf(change.declared),
+      ...(headers && { headers }),
+    });
     const { id, secret, url } = created;
     const webhook = { projectId, webhookId: id };
     if (!json) note(`Created the webhook ${id}. Save its secret now: it is not shown again.`);
@@ -63,7 +82,7 @@ async function applyChange(api: Client, projectId: string, change: Change, json?
   const webhook = { projectId, webhookId: change.webhook.id };
   if (change.action === "update") {
     const changed = Object.entries(change.changes).map(([field, { to }]) => [field, to]);
-    await api.updateWebhook(webhook, Object.fromEntries(changed));
+    await api.updateWebhook(webhook, { ...Object.fromEntries(changed), ...(headers !== undefined && { headers }) });
   }
   if (change.action === "delete") await api.deleteWebhook(webhook);
   if (json) await printChecked(jsonText(record), repetition);

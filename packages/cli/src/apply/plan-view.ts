@@ -17,6 +17,8 @@ export interface ChangeRecord {
   events?: string[];
   /** Only for `create` with a filter. */
   filter?: EventFilter;
+  /** Only for `create` with headers. */
+  header_names?: string[];
   enabled?: boolean;
   /** Only for `update`: each field that changes. */
   changes?: object;
@@ -27,32 +29,41 @@ export interface ChangeRecord {
 export function toChangeRecord(change: Change): ChangeRecord {
   const { action } = change;
   if (action === "create") {
-    const { enabled = true } = change.declared;
-    return { action, id: null, ...newWebhookOf(change.declared), enabled };
+    const { enabled = true, headers } = change.declared;
+    const names = headers && { header_names: Object.keys(headers) };
+    return { action, id: null, ...newWebhookOf(change.declared), ...names, enabled };
   }
   const { id, url } = change.webhook;
   return { action, id, url, ...(action === "update" && { changes: change.changes }) };
 }
 
-/** Returns the body of the request that creates a declared webhook. */
-export const newWebhookOf = ({ url, name, events, filter }: DeclaredWebhook) => ({
-  ...{ url, ...(name && { name }), ...(filter && { filter }) },
+/** Returns the body of the request that creates a declared webhook, without its headers. */
+export const newWebhookOf = ({ url, name, events, filter, format, delivery, settle_seconds }: DeclaredWebhook) => ({
+  ...{ url, ...(name && { name }), ...(filter && { filter }), ...(format && { format }) },
+  ...{ ...(delivery && { delivery }), ...(settle_seconds && { settle_seconds }) },
   events: [...new Set(events)],
 });
 
 /** @param stream where the text is printed: decides about colors */
 export function planText(plan: Change[], stream: NodeJS.WriteStream): string {
   const lines = plan.flatMap((change) => linesOf(change, stream));
-  return [...lines, summaryOf(plan)].join("\n");
+  const isUncompared = plan.some((change) => {
+    if (change.action === "update") return change.webhook.header_names && !change.changes.headers;
+    return change.action === "unchanged" && change.webhook.header_names;
+  });
+  const uncompared = "The values of headers cannot be compared: --headers sends them again.";
+  return [...lines, ...(isUncompared ? [uncompared] : []), summaryOf(plan)].join("\n");
 }
 
 function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
   const added = (text: string) => styled("green", `+ ${text}`, stream);
   const removed = (text: string) => styled("red", `- ${text}`, stream);
   if (change.action === "create") {
-    const { url, name, events, filter, enabled } = change.declared;
-    const fields = { ...(name && { name }), events, ...(filter && { filter }), ...(enabled === false && { enabled }) };
-    return [added(printable(url)), ...Object.entries(fields).map(([field, value]) => added(fieldText(field, value)))];
+    const { url, headers, enabled } = change.declared;
+    const { url: _, ...declared } = newWebhookOf(change.declared);
+    const names = headers && { headers: Object.keys(headers) };
+    const fields = { ...declared, ...names, ...(enabled === false && { enabled }) };
+    return [added(printable(url)), ...Object.entries(fields).map(([field, value]) => added(newText(field, value)))];
   }
   const name = `${printable(change.webhook.url)}  ${change.webhook.id}`;
   if (change.action === "delete") return [removed(`${name}, with its delivery log`)];
@@ -60,15 +71,21 @@ function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
   if (change.action === "unchanged") return [`  ${name}`];
   const changed = Object.entries(change.changes).flatMap(([field, { from, to }]) => [
     removed(fieldText(field, from)),
-    added(fieldText(field, to)),
+    added(newText(field, to)),
   ]);
   return [styled("yellow", `~ ${name}`, stream), ...changed];
 }
 
+type FieldValue = string | number | boolean | string[] | EventFilter | null;
+
+/** The plan has the names of headers; their values are sent with it. */
+const newText = (field: string, value: FieldValue): string =>
+  field === "headers" && value !== null ? `${fieldText(field, value)} (values are sent)` : fieldText(field, value);
+
 /** `  events: deploy.failed deploy.succeeded`. */
-function fieldText(field: string, value: string | boolean | string[] | EventFilter | null): string {
+function fieldText(field: string, value: FieldValue): string {
   if (value === null) return `  ${field}: none`;
-  if (Array.isArray(value)) return `  ${field}: ${value.join(" ")}`;
+  if (Array.isArray(value)) return `  ${field}: ${printable(value.join(" "))}`;
   return `  ${field}: ${printable(typeof value === "object" ? filterLines(value).join(", ") : String(value))}`;
 }
 

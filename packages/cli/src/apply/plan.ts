@@ -1,3 +1,4 @@
+import { formatOfUrl } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
 import { type EventFilter, filterLines } from "../../../client/src/event-filter.ts";
 import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
@@ -14,11 +15,16 @@ export interface FieldChanges {
   /** Null = no filter. */
   filter?: { from: EventFilter | null; to: EventFilter | null };
   enabled?: { from: boolean; to: boolean };
+  format?: { from: string; to: string };
+  /** Names. Their values cannot be compared; they are sent with a change of them. Null = none. */
+  headers?: { from: string[] | null; to: string[] | null };
+  delivery?: { from: string; to: string };
+  settle_seconds?: { from: number; to: number };
 }
 
 export type Change =
   | { action: "create"; declared: DeclaredWebhook }
-  | { action: "update"; webhook: WebhookInList; changes: FieldChanges }
+  | { action: "update"; webhook: WebhookInList; declared: DeclaredWebhook; changes: FieldChanges }
   | { action: "delete"; webhook: WebhookInList }
   | { action: "unchanged"; webhook: WebhookInList }
   /** The file does not have the webhook, and it is not to be deleted. */
@@ -27,14 +33,14 @@ export type Change =
 /**
  * Compares the webhooks of a project with the declared ones. A declared webhook matches the one with its URL: an id would
  * have to be written back into the file after the first run.
- * @param options `prune` deletes the webhooks that are not declared
+ * @param options `prune` deletes the webhooks that are not declared; `headers` sends all headers again, whose values cannot be compared
  * @returns the declared webhooks in the order of the file, then the others
  * @throws CommandError when several webhooks of the project have a declared URL, or the URLs are masked for the credential
  */
 export function planChanges(
   declared: DeclaredWebhook[],
   existing: WebhookInList[],
-  { prune }: { prune: boolean },
+  { prune, headers = false }: { prune: boolean; headers?: boolean },
 ): Change[] {
   if (existing.some(({ url }) => url.endsWith("/***"))) {
     const message = "The URLs of the webhooks are masked for this credential, so that they cannot be compared.";
@@ -43,7 +49,7 @@ export function planChanges(
   const keys = new Set(declared.map(({ url }) => matchKey(url)));
   const others = existing.filter(({ url }) => !keys.has(matchKey(url)));
   return [
-    ...declared.map((each) => compare(each, withUrl(existing, each.url))),
+    ...declared.map((each) => compare(each, withUrl(existing, each.url), headers)),
     ...others.map((webhook): Change => ({ action: prune ? "delete" : "keep", webhook })),
   ];
 }
@@ -58,10 +64,14 @@ function withUrl(existing: WebhookInList[], url: string): WebhookInList | undefi
   );
 }
 
-function compare(declared: DeclaredWebhook, webhook: WebhookInList | undefined): Change {
-  if (webhook === undefined) return { action: "create", declared };
-  const changes = changesOf(declared, webhook);
-  return Object.keys(changes).length === 0 ? { action: "unchanged", webhook } : { action: "update", webhook, changes };
+function compare(declared: DeclaredWebhook, webhook: WebhookInList | undefined, sendsHeaders: boolean): Change {
+  if (webhook === undefined) {
+    const { format = formatOfUrl(declared.url) } = declared;
+    return { action: "create", declared: { ...declared, ...(format && { format }) } };
+  }
+  const changes = { ...changesOf(declared, webhook), ...deliveryChanges(declared, webhook, sendsHeaders) };
+  const isSame = Object.keys(changes).length === 0;
+  return isSame ? { action: "unchanged", webhook } : { action: "update", webhook, declared, changes };
 }
 
 const isSameSet = (one: Set<string>, other: Set<string>) =>
@@ -81,6 +91,31 @@ function changesOf({ name, events, filter, enabled }: DeclaredWebhook, webhook: 
     ...(!hasSameState && { enabled: { from: webhook.enabled, to: enabled } }),
   };
 }
+
+function deliveryChanges(
+  { format, headers, delivery, settle_seconds }: DeclaredWebhook,
+  webhook: WebhookInList,
+  sendsHeaders: boolean,
+): FieldChanges {
+  const now = { format: "standard", delivery: "every", settle_seconds: 0, ...webhook };
+  const from = webhook.header_names ?? null;
+  const to = headers ? Object.keys(headers) : null;
+  const isSame = isSameSet(new Set(from), new Set(to)) && !(sendsHeaders && to);
+  return {
+    ...(format !== undefined && format !== now.format && { format: { from: now.format, to: format } }),
+    ...(headers !== undefined && !isSame && { headers: { from, to } }),
+    ...(delivery !== undefined && delivery !== now.delivery && { delivery: { from: now.delivery, to: delivery } }),
+    ...(settle_seconds !== undefined &&
+      settle_seconds !== now.settle_seconds && { settle_seconds: { from: now.settle_seconds, to: settle_seconds } }),
+  };
+}
+
+/** Leaves the hosts of the URLs that the file does not have: the rest may be a token, and others may read the plan. */
+export const withMaskedUrls = (plan: Change[]): Change[] =>
+  plan.map((change) => {
+    if (change.action !== "keep" && change.action !== "delete") return change;
+    return { ...change, webhook: { ...change.webhook, url: `${new URL(change.webhook.url).origin}/***` } };
+  });
 
 export const isChange = ({ action }: Change): boolean => action !== "unchanged" && action !== "keep";
 

@@ -1,20 +1,49 @@
 import { parse, YAMLParseError } from "yaml";
 import * as z from "zod";
-import { webhookEventNames } from "../../../client/src/values.ts";
+import { webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
+import { isSubscription } from "../commands/delivery-options.ts";
+import { readText } from "../commands/webhook-secrets.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 
+/** A file in a repository is no place for a credential. */
+const headerSource = z.union(
+  [z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })],
+  "must be {env: NAME} or {file: path}, because the file is read by others: where the value is, not the value",
+);
+
+function hasPassword(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username !== "" || password !== "";
+}
+
+const formats = ["standard", ...webhookFormats] as const;
+
 const webhook = z.strictObject({
-  url: z.string().refine(URL.canParse, "must be an absolute URL"),
+  url: z
+    .string()
+    .refine(URL.canParse, "must be an absolute URL")
+    .refine((text) => !hasPassword(text), "must have no user name and password: declare the header Authorization"),
   /** Absent: the name of an existing webhook is left as it is. Null removes it. */
   name: z.string().min(1).max(100).nullable().optional(),
   events: z
-    .array(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`))
+    .array(z.string().refine(isSubscription, `must be one of ${webhookEventNames.join(", ")}, or * or deploy.*`))
     .min(1, "must name at least one event"),
   /** Absent: the filter of an existing webhook is left as it is. Null removes it. */
   filter: z.record(z.string(), z.array(z.string())).nullable().optional(),
   /** Absent: a new webhook is enabled, and the state of an existing one is left as it is. */
   enabled: z.boolean("must be true or false").optional(),
+  /** Absent, of this and the following: those of an existing webhook are left as they are. */
+  format: z.enum(formats, `must be one of ${formats.join(", ")}`).optional(),
+  /** By name, where its value is. Null removes all. */
+  headers: z
+    .record(z.string(), headerSource)
+    .refine((headers) => Object.keys(headers).length > 0, "must have a header, or be null")
+    .nullable()
+    .optional(),
+  delivery: z.enum(["every", "latest"], "must be every or latest").optional(),
+  settle_seconds: z.int().min(0).max(60).optional(),
 });
 
 const webhooksFile = z.strictObject({
@@ -60,4 +89,16 @@ function readYaml(text: string): unknown {
     const reason = error instanceof YAMLParseError ? error.message.split("\n")[0]?.replace(/:$/, "") : String(error);
     throw usageError(`The file of webhooks is not valid YAML: ${reason}.`);
   }
+}
+
+/** Reads the values of headers. @throws CommandError that names the variable or the file without a value */
+export function headerValues(headers: NonNullable<DeclaredWebhook["headers"]>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, source]) => {
+      const value = ("env" in source ? (process.env[source.env] ?? "") : readText(source.file)).trim();
+      const place = "env" in source ? `variable ${source.env}` : `file ${source.file}`;
+      if (value === "") throw usageError(`The ${place} has no value for the header ${name}. Nothing was changed.`);
+      return [name, value];
+    }),
+  );
 }

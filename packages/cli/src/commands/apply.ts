@@ -18,14 +18,25 @@ The file is YAML or JSON:
     - url: https://example.com/paused
       events: [deploy.failed]
       enabled: false                   # optional; without it, the state is left as it is
+    - url: https://api.github.com/repos/acme/shop/dispatches
+      events: [deploy.*]
+      format: github-dispatch          # optional, as are delivery (every, latest) and settle_seconds
+      headers:                         # optional; null removes all; a value is in a variable or a file, never here
+        Authorization: {env: GITHUB_DISPATCH_AUTHORIZATION}   # or {file: path}
+      delivery: latest
 
 A webhook of the file is the webhook of the project that has its URL. So a changed URL is another webhook, with another
 secret; to keep the secret, use svc webhooks update --url first. A webhook that the file does not have is kept, and deleted
 with its delivery log only with --prune. A repetition changes nothing. --prune asks for confirmation on a terminal.
 
+A new webhook without a format gets that of the product behind its URL. Values of headers cannot be read back, so they are
+sent when the webhook is created, when the names change, and with --headers. A dry run reads none.
+
 The plan goes to stderr, and with --dry-run to stdout. stdout has one line for each created webhook: its id, its signing
 secret and its URL. The secret is shown only once: redirect stdout where a log would keep it. If the response to a
 creation is lost, a repetition finds the webhook, and svc webhooks rotate gets a secret. --json prints one record per line.
+
+In CI: docs/github-actions/apply-webhooks.yml of the service's repository has the plan as a comment on a pull request.
 
 Examples:
   $ svc apply -f webhooks.yml --dry-run --exit-code   # a check in CI: does the project differ from the file?
@@ -36,7 +47,9 @@ interface Options extends InProject {
   file: string;
   dryRun?: boolean;
   exitCode?: boolean;
+  maskUrls?: boolean;
   prune?: boolean;
+  headers?: boolean;
   requireCertified?: boolean;
   yes?: boolean;
 }
@@ -51,7 +64,9 @@ export function addApply(program: Command): void {
     .requiredOption("-f, --file <path>", "the file with the webhooks; -: stdin")
     .option("--dry-run", "show what would change, and change nothing")
     .option("--exit-code", "with --dry-run: exit code 2 if something would change")
+    .option("--mask-urls", "show only the hosts of URLs that the file does not have, for a log that others read")
     .option("--prune", "delete the webhooks that the file does not have")
+    .option("--headers", "send the values of all headers again, after one was rotated")
     .option(
       "--require-certified",
       "change nothing unless all receivers of enabled webhooks have passed svc webhooks certify",
@@ -65,7 +80,7 @@ export function addApply(program: Command): void {
 async function apply(options: Options): Promise<void> {
   if (options.exitCode && !options.dryRun) throw usageError("--exit-code needs --dry-run.");
   // Imported here because the YAML parser and zod would slow down the other commands.
-  const [{ parseWebhooksFile }, { isChange, planChanges, requireCertified }, { applyPlan, showPlan }] =
+  const [{ parseWebhooksFile }, { isChange, planChanges, requireCertified, withMaskedUrls }, { applyPlan, showPlan }] =
     await Promise.all([
       import("../apply/webhooks-file.ts"),
       import("../apply/plan.ts"),
@@ -74,7 +89,11 @@ async function apply(options: Options): Promise<void> {
   const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
   const { project, webhooks } = parseWebhooksFile(text);
   const { api, projectId } = await openProject(options, {}, project);
-  const plan = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
+  const changes = planChanges(webhooks, await api.listWebhooks(projectId), {
+    prune: options.prune === true,
+    headers: options.headers === true,
+  });
+  const plan = options.maskUrls ? withMaskedUrls(changes) : changes;
   if (options.dryRun) {
     showPlan(plan, options);
     if (options.requireCertified) requireCertified(plan, projectId);

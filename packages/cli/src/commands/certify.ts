@@ -14,10 +14,15 @@ const MAX_WAIT_MS = 90_000;
  */
 export async function certify(api: Client, webhook: WebhookRef, json?: boolean): Promise<void> {
   const { id } = await api.certifyWebhook(webhook);
-  note(`Started the certification ${id}. The receiver gets six requests, which are marked with X-Service-Probe.`);
+  note(`Started the certification ${id}. Its requests are marked with X-Service-Probe.`);
   const certification = await finished(api, webhook, id);
   print(json ? jsonText(certification) : report(certification));
-  if (certification.passed) return note("Passed: the receiver accepts valid deliveries and rejects all others.");
+  const { passed, note: limit } = certification;
+  if (limit !== undefined) note(printable(limit));
+  if (passed) {
+    const result = limit === undefined ? "accepts valid deliveries and rejects all others" : "accepts a valid delivery";
+    return note(`Passed: the receiver ${result}.`);
+  }
   process.exitCode = exitCodes.failed;
 }
 

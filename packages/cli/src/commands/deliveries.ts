@@ -13,13 +13,14 @@ import {
   recoverableStatuses,
   recoveryCountText,
 } from "../../../client/src/recovery-count.ts";
-import { deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "../../../client/src/values.ts";
+import { deliveryErrorCodes, deliveryStatuses } from "../../../client/src/values.ts";
 import { readDuration } from "../terminal/durations.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { runUntilInterrupted } from "../terminal/interrupt.ts";
 import { numberParser } from "../terminal/read-number.ts";
 import { jsonText, note, print } from "../terminal/terminal.ts";
 import { deliveryPage, deliveryTable, hintsOf } from "../views/delivery-view.ts";
+import { eventOption } from "./delivery-options.ts";
 import {
   findDelivery,
   findScope,
@@ -56,7 +57,7 @@ interface ListCall extends DeliveryCall {
 
 interface RecoverCall extends DeliveryCall {
   since: string;
-  status?: "failed" | "held" | "shadowed";
+  status?: "failed" | "held" | "shadowed" | "superseded";
   dryRun?: boolean;
 }
 
@@ -74,7 +75,7 @@ export function addDeliveries(program: SvcCommand): void {
     .summary("list deliveries, newest first")
     .description("Lists deliveries, newest first.")
     .addOption(new Option("--status <status>", "only deliveries with this status").choices(deliveryStatuses))
-    .addOption(new Option("--event <event>", "only deliveries of this event").choices(webhookEventNames))
+    .addOption(eventOption("only deliveries of this event"))
     .option("--deployment <id>", "only deliveries of events of this deployment", requireDeploymentId)
     .addOption(
       new Option("--error <code>", "only those not succeeded whose last attempt failed for this reason").choices(
@@ -136,9 +137,10 @@ export function addDeliveries(program: SvcCommand): void {
     )
     .requiredOption("--since <time>", "ISO 8601 time, or a duration before now: 90min, 6h, 3d", timeParser("--since"))
     .addOption(
-      new Option("--status <status>", "only deliveries with this status; default: all but shadowed").choices(
-        recoverableStatuses,
-      ),
+      new Option(
+        "--status <status>",
+        "only deliveries with this status; default: all but shadowed and superseded",
+      ).choices(recoverableStatuses),
     )
     .option("--dry-run", "count the deliveries, without sending any")
     .addHelpText(

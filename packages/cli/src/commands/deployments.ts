@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Client, DeploymentEvent, EventName } from "../../../client/src/client.ts";
 import { type Deployment, deploymentsOf } from "../../../client/src/deployment-timeline.ts";
 import { detailOf } from "../../../client/src/event-detail.ts";
@@ -10,6 +10,7 @@ import { numberParser } from "../terminal/read-number.ts";
 import { jsonText, note, print } from "../terminal/terminal.ts";
 import { eventLine } from "../views/event-view.ts";
 import { relativeTime, table } from "../views/table.ts";
+import { eventOption } from "./delivery-options.ts";
 import { requireDeploymentId } from "./find.ts";
 import { eachNewEvent } from "./follow-events.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
@@ -77,7 +78,7 @@ export function addDeployments(program: SvcCommand): void {
     .summary("follow the deployments of a project as they happen")
     .description("Prints each deployment event. Continues through rate limits and outages.")
     .option(...projectOption)
-    .addOption(new Option("--event <event>", "only this event").choices(eventNames))
+    .addOption(eventOption("only this event", eventNames))
     .option("--last <n>", "number of latest events to print first", numberParser("--last", 0, 100), 5)
     .addHelpText("after", "\nWith --json, prints one record per line. Ctrl-C stops it with exit code 0.")
     .action(async (_options, command: Command) => {

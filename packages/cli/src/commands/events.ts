@@ -1,9 +1,9 @@
-import { Option } from "commander";
 import type { EventName } from "../../../client/src/client.ts";
 import { eventNames } from "../../../client/src/values.ts";
 import { numberParser } from "../terminal/read-number.ts";
 import { jsonText, note, print } from "../terminal/terminal.ts";
 import { eventLine } from "../views/event-view.ts";
+import { eventOption } from "./delivery-options.ts";
 import { requireDeploymentId } from "./find.ts";
 import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 
@@ -21,7 +21,7 @@ export function addEvents(program: SvcCommand): void {
     .command("list")
     .summary("list deployment events, newest first")
     .description("Lists deployment events, newest first. With --json, prints one record per line.")
-    .addOption(new Option("--event <event>", "only this event").choices(eventNames))
+    .addOption(eventOption("only this event", eventNames))
     .option("--deployment <id>", "only events of this deployment", requireDeploymentId)
     .option("--limit <n>", "maximum number of events", numberParser("--limit", 1, 10_000), 20)
     .inProject(async ({ api, projectId, json, event, deployment, limit }: ListCall) => {

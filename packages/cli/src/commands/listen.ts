@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import type { EventName } from "../../../client/src/client.ts";
-import { eventNames } from "../../../client/src/values.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { runUntilInterrupted } from "../terminal/interrupt.ts";
-import { namesOption } from "../terminal/names-option.ts";
 import { readNumber } from "../terminal/read-number.ts";
+import { deploymentEventsOption } from "./delivery-options.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
 
@@ -44,7 +43,7 @@ export function addListen(program: Command): void {
       ),
   )
     .option("--forward <url>", "send each event to this URL: https, or http on this machine")
-    .addOption(namesOption("--events <names...>", "only these events; default: all", eventNames))
+    .addOption(deploymentEventsOption("only these events; default: all"))
     .option(...projectOption)
     .option("--port <port>", "receive deliveries instead, on this port of 127.0.0.1; 0 picks a free port")
     .option("--status <code>", "with --port: the status code of responses; default: 200")

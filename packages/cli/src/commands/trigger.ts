@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { Argument, type Command } from "commander";
 import type { Client, WebhookEventName, WebhookRef } from "../../../client/src/client.ts";
+import { listsEvent } from "../../../client/src/event-filter.ts";
 import { webhookEventNames } from "../../../client/src/values.ts";
 import { CommandError, exitCodes, usageError } from "../terminal/exit-codes.ts";
 import { jsonText, note, print, printable } from "../terminal/terminal.ts";
+import { eventName } from "./delivery-options.ts";
 import { findWebhook, isUuid, noWebhookError } from "./find.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { awaitOutcome } from "./outcome.ts";
@@ -21,7 +23,7 @@ Without --forward: the service sends test deliveries, with one attempt each, to 
 the event; --webhook can also be a disabled one. A test delivery is no deployment event: it is not in the feed, so svc deployments
 and svc listen do not see it, unless svc listen is the receiver of the webhook.
 
-With --forward: this command sends the sample itself, signed like a test delivery. Needs no service and no credential.
+With --forward: this command sends the sample itself, in the standard form, signed like a test delivery. Needs no service and no credential.
 
 Either way, the header X-Service-Test and data.test of the body are true, for receivers to tell it from an event.
 
@@ -47,7 +49,9 @@ export function addTrigger(program: Command): void {
       .summary("send a sample event to webhooks, or to a receiver on this machine")
       .description("Sends a sample event to the webhooks of a project, or straight to a URL, and shows the outcome."),
   )
-    .addArgument(new Argument("<event>", "the event to simulate").choices(webhookEventNames))
+    .addArgument(
+      new Argument("<event>", "the event to simulate").choices(webhookEventNames).argParser((text) => eventName(text)),
+    )
     .option(projectOption[0], `${projectOption[1]}; with --forward: an id for the payload`)
     .option("--webhook <id>", "the webhook's id or a unique prefix of it; default: all that receive the event")
     .option("--forward <url>", "send the sample to this URL, without the service: https, or http on this machine")
@@ -88,7 +92,7 @@ async function webhooksFor(
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   const all = await api.listWebhooks(projectId);
   if (all.length === 0) throw noWebhookError(projectId);
-  const chosen = all.filter(({ enabled, events }) => enabled && events.includes(event));
+  const chosen = all.filter(({ enabled, events }) => enabled && listsEvent(events, event));
   if (chosen.length === 0) {
     const message = `No enabled webhook of the project receives ${event}.`;
     const advice =

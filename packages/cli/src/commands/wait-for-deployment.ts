@@ -80,8 +80,8 @@ function timeoutError(deploymentId: string, text: string, latest: DeploymentEven
         ]
       : [
           `The deployment ${deploymentId} did not end within ${text}. Its latest event is ${latest.event} of ${latest.timestamp}.`,
-          stateAfterEvent(latest) === "unknown"
-            ? "This version of svc does not know the event. Install a newer one."
+          outcomeIn(stateAfterEvent(latest)) === "unknown"
+            ? "It may have ended: the platform has added this event, and svc does not know whether a deployment ends with it."
             : "Wait longer: --timeout 1h",
         ];
   return new CommandError(exitCodes.timeout, message, advice);

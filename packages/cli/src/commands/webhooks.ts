@@ -15,21 +15,27 @@ import {
   TRIED_EVENTS,
   trialOf,
 } from "../../../client/src/event-filter.ts";
-import { statsWindows, webhookEventNames } from "../../../client/src/values.ts";
+import { statsWindows } from "../../../client/src/values.ts";
 import { printChecked, requireStdout } from "../terminal/checked-output.ts";
 import { usageError } from "../terminal/exit-codes.ts";
-import { namesOption } from "../terminal/names-option.ts";
 import { confirm, jsonText, note, print, printable, printList, yesOption } from "../terminal/terminal.ts";
 import { relativeTime, table, tableOf } from "../views/table.ts";
 import { certificationCell, stateCell, statsPage, webhookPage, withoutScheme } from "../views/webhook-view.ts";
 import { certify } from "./certify.ts";
+import {
+  type DeliveryOptions,
+  deliveryFieldsOf,
+  deliveryOptions,
+  eventOption,
+  eventsOption,
+  fitToUrl,
+  formatRemark,
+} from "./delivery-options.ts";
 import { creation, requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import { overlapNote, overlapOption, overlapSecondsOf } from "./key-options.ts";
 import { awaitOutcome } from "./outcome.ts";
 import type { ProjectCall, SvcCommand, WebhookCall } from "./svc-command.ts";
-
-const eventsOption = () => namesOption("--events <names...>", "the events to receive", webhookEventNames);
 
 const filterOption = (about: string) => new Option("--filter <field=value...>", about).argParser(addToFilter);
 const filterHelp = `
@@ -47,7 +53,7 @@ function addToFilter(word: string, filter: EventFilter = {}): EventFilter {
 type WebhookMode = "live" | "shadow";
 const modeOption = (about: string) => new Option("--mode <mode>", about).choices(["live", "shadow"]);
 
-interface WebhookOptions {
+interface WebhookOptions extends DeliveryOptions {
   name?: string;
   events?: WebhookEventName[];
   /** Without fields: no filter. */
@@ -69,32 +75,39 @@ export function addWebhooks(program: SvcCommand): void {
     .summary("webhooks of a project: create, list, show, stats, update, delete, rotate, test, test-filter, certify")
     .description("Webhooks: the URLs that receive the deployment events of a project.");
 
-  type Creation = ProjectCall & OnceOptions & WebhookOptions & { events: WebhookEventName[] };
-  webhooks
+  type Creation = ProjectCall & OnceOptions & WebhookOptions;
+  const create = webhooks
     .command("create")
     .summary("create a webhook")
     .description("Creates a webhook and prints its signing secret, only once.")
     .argument("<url>", "https://…; a local service also accepts http://127.0.0.1")
-    .addOption(eventsOption().makeOptionMandatory())
+    .addOption(eventsOption())
     .option("--name <name>", "its name in lists, up to 100 characters")
     .addOption(filterOption("send only events with these values; default: all"))
     .addOption(modeOption("shadow: deliveries are signed and logged, and not sent; default: live"))
     .option(...onceOption)
     .addHelpText(
       "after",
-      `${filterHelp}\n\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
+      `${filterHelp}\n\nExamples:\n  $ svc webhooks create https://hooks.slack.com/services/…   # messages in Slack, by default of deploy.*\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .hook("preAction", requireStdout)
     .inProject(async ({ api, projectId, json, ...options }: Creation, url: string) => {
-      const webhook = { url, ...fieldsOf(options), events: options.events };
+      const fields = await fitToUrl(url, await deliveryFieldsOf(options));
+      const events = options.events ?? (isChat(fields) ? ["deploy.*"] : undefined);
+      if (!events) throw usageError("No events given.", "Pass --events deploy.succeeded deploy.failed");
+      const webhook = { ...fields, ...fieldsOf(options), events };
       const created = await api.createWebhook(projectId, webhook, onceOf(options));
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
+      const remark = formatRemark(url, options.format);
+      if (remark !== undefined) note(remark);
       const replacement = `${rotationOf({ projectId, webhookId: created.id })} --overlap 0 --yes`;
       await printChecked(json ? jsonText(created) : created.secret, `Replace the secret with: ${replacement}`);
-      const verbs = options.mode === "shadow" ? ["certify", "update --mode live"] : ["test", "certify"];
+      const usual = isChat(fields) ? ["test"] : ["test", "certify"];
+      const verbs = options.mode === "shadow" ? ["certify", "update --mode live"] : usual;
       const steps = verbs.map((verb) => `  svc webhooks ${verb} ${created.id} --project ${projectId}`);
       note(["Then, before the first deployment:", ...steps].join("\n"));
     });
+  for (const option of deliveryOptions()) create.addOption(option);
 
   webhooks
     .command("list")
@@ -123,9 +136,9 @@ export function addWebhooks(program: SvcCommand): void {
       print(json ? jsonText(stats) : statsPage(stats));
     });
 
-  webhooks
+  const update = webhooks
     .command("update")
-    .summary("change the URL, name, events, filter or mode of a webhook, enable or disable it")
+    .summary("change the URL, name, events, filter, format, headers or mode of a webhook, enable or disable it")
     .description("Changes a webhook. To send held deliveries after enabling it, use svc deliveries recover.")
     .option("--url <url>", "the new URL")
     .option("--name <name>", 'the new name; "" removes it')
@@ -136,10 +149,16 @@ export function addWebhooks(program: SvcCommand): void {
     .addOption(modeOption("shadow: log deliveries with their signatures, and do not send them"))
     .addHelpText("after", filterHelp)
     // Rejects options that contradict each other before a request looks for the webhook.
-    .hook("preAction", (command) => void changesOf(command.opts()))
-    .onWebhook(async ({ api, webhook, json, ...options }: WebhookCall & UpdateOptions) =>
-      printWebhook(await api.updateWebhook(webhook, changesOf(options)), json),
-    );
+    .hook("preAction", (command) => requireChange(command.opts()))
+    .onWebhook(async ({ api, webhook, json, ...options }: WebhookCall & UpdateOptions) => {
+      const updated = await api.updateWebhook(webhook, await changesOf(options));
+      printWebhook(updated, json);
+      const { url, format } = options;
+      const remark = url || format ? formatRemark(url ?? updated.url, format) : undefined;
+      if (remark !== undefined) note(remark);
+    });
+  for (const option of deliveryOptions()) update.addOption(option);
+  update.option("--remove-headers", "remove all headers; --header replaces all");
 
   webhooks
     .command("delete")
@@ -180,11 +199,11 @@ export function addWebhooks(program: SvcCommand): void {
     .description(
       "Sends a sample of an event that a webhook receives, marked as a test, with a single attempt, even if it is disabled. Exit code 1 if it fails.",
     )
-    .addOption(new Option("--event <name>", "default: the first event that it receives").choices(webhookEventNames))
+    .addOption(eventOption("default: the first event that it receives"))
     .option("--no-wait", "do not wait for the outcome")
     .onWebhook(
       async ({ api, webhook, json, event, wait }: WebhookCall & { event?: WebhookEventName; wait: boolean }) => {
-        const delivery = await api.sendTestDelivery(webhook, event && { event });
+        const delivery = await api.sendTestDelivery(webhook, event === undefined ? undefined : { event });
         if (wait) return awaitOutcome(api, webhook, delivery, json);
         print(json ? jsonText(delivery) : delivery.id);
       },
@@ -230,19 +249,31 @@ interface UpdateOptions extends WebhookOptions {
   url?: string;
   enable?: boolean;
   disable?: boolean;
+  removeHeaders?: boolean;
 }
 
+const isChat = ({ format }: DeliveryOptions): boolean =>
+  format !== undefined && ["slack", "discord", "teams", "google-chat"].includes(format);
+
 /** @throws CommandError when the options change nothing, or contradict each other */
-function changesOf(options: UpdateOptions): Parameters<Client["updateWebhook"]>[1] {
-  if (options.enable && options.disable) throw usageError("Pass --enable or --disable, not both.");
-  const changes = {
-    ...(options.url !== undefined && { url: options.url }),
+function requireChange({ project, ...options }: UpdateOptions & { project?: string }): void {
+  const { enable, disable, removeHeaders, header, headerFile } = options;
+  if (enable && disable) throw usageError("Pass --enable or --disable, not both.");
+  if (removeHeaders && (header || headerFile)) throw usageError("Pass --header or --remove-headers, not both.");
+  if (Object.keys(options).length > 0) return;
+  const names = "--url, --name, --events, --filter, --format, --header, --delivery, --enable, --disable or --mode";
+  throw usageError("Nothing to change.", `Pass ${names}.`);
+}
+
+async function changesOf(options: UpdateOptions): Promise<Parameters<Client["updateWebhook"]>[1]> {
+  const delivery = await deliveryFieldsOf(options);
+  return {
+    ...(options.url === undefined ? delivery : await fitToUrl(options.url, delivery)),
     ...fieldsOf(options),
+    ...(options.removeHeaders && { headers: null }),
     ...(options.name === "" && { name: null }),
     ...((options.enable || options.disable) && { enabled: options.enable === true }),
   };
-  if (Object.keys(changes).length > 0) return changes;
-  throw usageError("Nothing to change.", "Pass --url, --name, --events, --filter, --enable, --disable or --mode.");
 }
 
 const webhookTable = (list: WebhookInList[]): string =>
@@ -252,7 +283,10 @@ const webhookTable = (list: WebhookInList[]): string =>
     ["webhook", ({ name, url }) => name ?? withoutScheme(url), list.some(({ name }) => name !== undefined)],
     ["url", ({ url }) => url],
     ["certified", (webhook) => certificationCell(webhook), list.some((webhook) => webhook.last_certification)],
+    ["format", ({ format = "standard" }) => format, list.some(({ format }) => format !== undefined)],
     ["events", ({ events }) => events.join(" ")],
+    ["delivery", ({ delivery = "every" }) => delivery, list.some(({ delivery }) => delivery !== undefined)],
+    ["headers", ({ header_names = [] }) => header_names.join(" "), list.some(({ header_names }) => header_names)],
     ["created", ({ created_at }) => relativeTime(created_at)],
   ]);
 

@@ -8,11 +8,12 @@ import type { LocalDelivery } from "./signed-delivery.ts";
  * @param data of the event; absent = that of the service's example
  */
 export function sampleDelivery(event: WebhookEventName, projectId: string, now: Date, data?: object): LocalDelivery {
-  const example = samplePayloads[event];
+  const samples: Record<string, { deployment_id: string | null; data: object }> = samplePayloads;
+  const example = samples[event] ?? { event, deployment_id: "", data: {} };
   const payload = {
     ...example,
     project_id: projectId,
-    deployment_id: example.deployment_id && randomUUID(),
+    deployment_id: example.deployment_id === null ? null : randomUUID(),
     timestamp: now.toISOString(),
     data: { ...(data ?? example.data), test: true },
   };

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { outcomeIn, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
 import { type Scheme, serviceSignature, signatureOf, standardWebhooks } from "../verify/signature-schemes.ts";
 
 /* Deliveries as the service sends them, for receivers that the service cannot reach. Pure. */
@@ -40,6 +41,7 @@ export function deliveryHeaders(
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": event,
     "X-Service-Delivery": id,
+    "X-Service-Sequence": String(timeOf(id) * 10 + (isFinal(event) ? 1 : 0)),
     ...(test && { "X-Service-Test": "true" }),
     "X-Service-Signature": signatureOf(serviceSignature, current, input),
     ...(older !== "" && { "X-Service-Signature-Previous": older }),
@@ -48,3 +50,8 @@ export function deliveryHeaders(
     "webhook-signature": all.join(" "),
   };
 }
+
+/** The ids begin with the time of the event in milliseconds. */
+const timeOf = (id: string): number => Number.parseInt(id.replace("-", "").slice(0, 12), 16);
+
+const isFinal = (event: string): boolean => ["good", "bad"].includes(outcomeIn(stateAfterEvent({ event })));

@@ -49,6 +49,11 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
             ? `${fix} If it does not happen, call why_is_this_webhook_failing with webhook_id ${webhook.id}.`
             : `${fix} The next attempt happens automatically. To retry now, ${redeliver}`,
       };
+    case "superseded":
+      return {
+        explanation: `Nothing is wrong: ${attempted}, and its deployment has a newer state by now. The webhook gets the latest state only.`,
+        next_step: "No action is needed.",
+      };
     case "held":
       if (webhook.suspended_at !== undefined) {
         return {

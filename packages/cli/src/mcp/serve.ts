@@ -94,10 +94,14 @@ function createServer(api: Api, project: string | undefined, offered: Tool[], le
  */
 const refusedKeywords = new Set(["$schema", "format", "pattern", "propertyNames", "default"]);
 
+/** An argument of a tool may have such a name. Its value is a schema, an object, which of the keywords only `propertyNames` has. */
+const isRefused = (name: string, value: unknown): boolean =>
+  refusedKeywords.has(name) && (typeof value !== "object" || name === "propertyNames");
+
 function withPlainSchema<Input extends Tool["input"]>(input: Input): Input {
   const standard = input["~standard"];
   const plain = (schema: object) =>
-    JSON.parse(JSON.stringify(schema, (keyword, value) => (refusedKeywords.has(keyword) ? undefined : value)));
+    JSON.parse(JSON.stringify(schema, (name, value) => (isRefused(name, value) ? undefined : value)));
   const described: typeof standard.jsonSchema.input = (options) => plain(standard.jsonSchema.input(options));
   return { "~standard": { ...standard, jsonSchema: { ...standard.jsonSchema, input: described } } } as unknown as Input;
 }

@@ -48,6 +48,9 @@ const trustedFields = [
   "disabled_reason",
   "suspended_at",
   "mode",
+  "format",
+  "delivery",
+  "settle_seconds",
   "last_certification",
 ];
 

@@ -11,6 +11,7 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
   held: "magenta",
   cancelled: "dim",
   shadowed: "magenta",
+  superseded: "dim",
 };
 
 /** A pending delivery whose last attempt failed, unlike one that was never tried. */
@@ -53,6 +54,9 @@ export function deliveryTable(deliveries: Delivery[], webhooks: Map<string, stri
   return table(["status", "attempts", "last", "event", "webhook", "created", "id"], rows);
 }
 
+/** Whether it was not sent, on purpose. */
+const isOver = ({ status }: Delivery): boolean => status === "shadowed" || status === "superseded";
+
 /** The status, and what the delivery waits for: `failing, retry in 4 min`. */
 function stateCell(delivery: Delivery): Cell {
   const { text, style } = statusCell(delivery);
@@ -63,9 +67,12 @@ function stateCell(delivery: Delivery): Cell {
 /** Upper bound on the hints below a list. */
 const MAX_HINTS = 3;
 
+/** A superseded delivery needs no repair, also after an attempt that failed. */
+const isFailure = ({ status }: Delivery): boolean => status !== "succeeded" && status !== "superseded";
+
 /** Returns how to fix the failures of a list, each sentence once. */
 export const hintsOf = (deliveries: Delivery[]): string[] =>
-  [...new Set(deliveries.flatMap(({ status, last_attempt }) => (status !== "succeeded" && last_attempt?.hint) || []))]
+  [...new Set(deliveries.filter(isFailure).flatMap(({ last_attempt }) => last_attempt?.hint || []))]
     .slice(0, MAX_HINTS)
     .map((hint) => `→ ${printable(hint)}`);
 
@@ -142,13 +149,14 @@ export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string, 
     ["status", statusCell(delivery)],
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],
+    ["superseded by", delivery.superseded_by],
     ["waits", waitPage(delivery, projectId)],
   ]);
   const title = (text: string) => `\n${styled("bold", text)}`;
   return [
     head,
     title("Attempts"),
-    ...(attempts.length === 0 ? [shadow ? "none" : "none yet"] : attempts.map(attemptLines)),
+    ...(attempts.length === 0 ? [isOver(delivery) ? "none" : "none yet"] : attempts.map(attemptLines)),
     ...(shadow ? [title("Not sent, in shadow mode"), shadow.at, ...headerLines(shadow.headers)] : []),
     title("Payload"),
     jsonText(payload, 2),

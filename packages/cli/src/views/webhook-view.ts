@@ -1,3 +1,4 @@
+import { formatLabels } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { Webhook, WebhookHealth, WebhookInList, WebhookStats } from "../../../client/src/client.ts";
 import { filterLines } from "../../../client/src/event-filter.ts";
 import type { Style } from "../terminal/terminal.ts";
@@ -67,6 +68,7 @@ function meaningOf({ id, project_id, suspended_at, mode, health: { state } }: We
 /** Formats a webhook with its health. */
 export function webhookPage(webhook: Webhook, now = new Date()): string {
   const { id, project_id, url, name, events, filter, created_at, disabled_at, suspended_at, health } = webhook;
+  const { format, header_names, delivery, settle_seconds } = webhook;
   const { state, since, last_success_at, last_error, next_probe_at } = health;
   const timed = (at: string) => `${at} (${relativeTime(at, now)})`;
   const isFailing = state === "failing" || state === "probing";
@@ -77,6 +79,9 @@ export function webhookPage(webhook: Webhook, now = new Date()): string {
     ["url", url],
     ["events", events.join(" ")],
     ["filter", filter && filterLines(filter).join(", ")],
+    ["format", format && formatLabels[format]],
+    ["headers", header_names?.join(", ")],
+    ["delivery", delivery && `the latest state only${settle_seconds ? `, after ${settle_seconds} s` : ""}`],
     ["state", stateCell(webhook, now)],
     ["", meaningOf(webhook)],
     ["failing", isFailing && since !== null ? timed(since) : undefined],
@@ -141,6 +146,7 @@ export function statsPage(stats: WebhookStats, width = process.stdout.columns ||
     ["window", `${window}, since ${since}`],
     ["attempts", success_rate === null ? "none" : `${attempts}, ${succeeded} succeeded (${percent(success_rate)})`],
     ["response", response_ms ? `p50 ${millis(response_ms.p50)}, p95 ${millis(response_ms.p95)}` : undefined],
+    ["superseded", stats.superseded ? `${stats.superseded} not sent, a newer state was` : undefined],
     ["covered", stats.complete ? undefined : coverage(stats, now)],
   ]);
   if (attempts === 0) return page;

@@ -6,11 +6,11 @@ import { fetchWithoutCookies } from "./connection.ts";
  * Puts a deployment event on the queue of a local run. AWS has no such address.
  * @throws ApiError or NetworkError
  */
-export async function sendDeploymentEvent(project_id: string, event: EventName): Promise<void> {
+export async function sendDeploymentEvent(project_id: string, event: EventName, data: object): Promise<void> {
   const response = await fetchWithoutCookies("events", {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Console": "1" },
-    body: JSON.stringify({ project_id, event }),
+    body: JSON.stringify({ project_id, event, data }),
   });
   if (response.ok) return;
   const { status, headers } = response;

@@ -12,6 +12,7 @@ export const statusTones = {
   held: "neutral",
   cancelled: "neutral",
   shadowed: "neutral",
+  superseded: "neutral",
 } satisfies Record<DeliveryStatus, Tone>;
 
 const outcomeTones = { open: "warning", good: "good", bad: "bad", unknown: "neutral" } satisfies Record<Outcome, Tone>;

@@ -1,6 +1,6 @@
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import type { Permission, WebhookEventName } from "../../../client/src/client.ts";
-import { permissionMeanings, webhookEventMeanings, webhookEventNames } from "../../../client/src/values.ts";
+import { permissionMeanings, webhookEventMeanings } from "../../../client/src/values.ts";
 import { useLoaded } from "./use-loaded.ts";
 
 /* Groups of choices in forms. */
@@ -47,15 +47,51 @@ interface EventCheckboxesProps {
   onChange(names: WebhookEventName[]): void;
 }
 
-export const EventCheckboxes = (props: EventCheckboxesProps) => (
-  <Checkboxes
-    legend="Events"
-    values={webhookEventNames}
-    labelOf={(name) => name}
-    meaningOf={(name) => webhookEventMeanings[name]}
-    {...props}
-  />
-);
+const eventMeanings: Record<string, string> = {
+  "*": "all events, also those to come",
+  "deploy.*": "all of deployments, also those to come",
+  ...webhookEventMeanings,
+};
+
+/** Offers patterns and the events that every platform has, and keeps others that the webhook has, or that are added by name. */
+export function EventCheckboxes({ chosen, onChange }: EventCheckboxesProps) {
+  const [added, setAdded] = useState<string[]>(() => chosen.filter((name) => !(name in eventMeanings)));
+  const [text, setText] = useState("");
+  const isName = /^[a-z]+(\.[a-z_]+)*(\.\*|\.[a-z_]+)$/.test(text.trim());
+  const add = () => {
+    setAdded([...new Set([...added, text.trim()])]);
+    onChange([...new Set([...chosen, text.trim()])]);
+    setText("");
+  };
+  return (
+    <>
+      <Checkboxes
+        legend="Events"
+        values={[...Object.keys(eventMeanings), ...added.filter((name) => !(name in eventMeanings))]}
+        labelOf={(name) => name}
+        meaningOf={(name) => eventMeanings[name] ?? ""}
+        {...{ chosen, onChange }}
+      />
+      <details class="field">
+        <summary>Another event of the platform</summary>
+        <div class="header-row">
+          <input
+            aria-label="Name of an event, or a pattern"
+            placeholder="deploy.canceled"
+            autoComplete="off"
+            spellcheck={false}
+            maxLength={100}
+            value={text}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+          <button type="button" class="plain small" disabled={!isName} onClick={add}>
+            Add
+          </button>
+        </div>
+      </details>
+    </>
+  );
+}
 
 interface PermissionCheckboxesProps<Own extends Permission> {
   legend: string;

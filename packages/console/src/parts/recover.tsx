@@ -21,11 +21,12 @@ interface RecoverDialogProps {
 }
 
 const recoverable = {
-  all: "All but shadowed",
+  all: "All but shadowed and superseded",
   failed: "Failed",
   held: "Held",
   pending: "Waiting",
   shadowed: "Shadowed",
+  superseded: "Superseded",
 } satisfies Record<RecoverableStatus | "all", string>;
 type Recoverable = keyof typeof recoverable;
 

@@ -3,6 +3,7 @@ import type { Client, Webhook, WebhookEventName } from "../../../client/src/clie
 import type { EventFilter } from "../../../client/src/event-filter.ts";
 import { EventCheckboxes } from "./choices.tsx";
 import { Field } from "./components.tsx";
+import { credentialsIn, type DeliveryFields, DeliverySettings, useDeliverySettings } from "./delivery-settings.tsx";
 import { FormDialog, type FormDialogProps } from "./dialog.tsx";
 import { FilterField, useFilter } from "./filter-field.tsx";
 import { useAction } from "./use-action.ts";
@@ -15,11 +16,16 @@ interface WebhookInput {
   /** Null = none. */
   filter: EventFilter | null;
   isFilterChanged: boolean;
+  /** Format, headers and delivery, as far as they were changed. */
+  delivery: DeliveryFields;
 }
 
 interface WebhookFormProps extends Pick<FormDialogProps, "title" | "verb" | "onClose"> {
   projectId: string;
-  initial: Pick<Webhook, "url" | "name" | "events" | "filter">;
+  initial: Pick<
+    Webhook,
+    "url" | "name" | "events" | "filter" | "format" | "header_names" | "delivery" | "settle_seconds"
+  >;
   urlHint?: string;
   save(client: Client, input: WebhookInput): Promise<void>;
 }
@@ -31,14 +37,17 @@ export function WebhookForm({ projectId, initial, urlHint, save, ...props }: Web
   const [events, setEvents] = useState(initial.events);
   const filterInput = useFilter(initial.filter);
   const { filter, isChanged: isFilterChanged } = filterInput;
+  const settings = useDeliverySettings(initial, url);
+  const { fields: delivery, headers = [], setHeaders } = settings;
+  const found = credentialsIn(url);
   const isReady = url.trim() !== "" && events.length > 0 && filter !== undefined;
   const action = useAction(async (client) => {
     if (filter === undefined) return;
-    await save(client, { url: url.trim(), name: name.trim(), events, filter, isFilterChanged });
+    await save(client, { url: url.trim(), name: name.trim(), events, filter, isFilterChanged, delivery });
   });
   const { error } = action;
   return (
-    <FormDialog {...props} action={action} isReady={isReady} fields={["url", "name", "filter"]}>
+    <FormDialog {...props} action={action} isReady={isReady} fields={["url", "name", "filter", "settle_seconds"]}>
       <Field
         label="URL"
         path="url"
@@ -48,9 +57,25 @@ export function WebhookForm({ projectId, initial, urlHint, save, ...props }: Web
         onInput={setUrl}
         maxLength={2048}
       />
+      {found && (
+        <p class="note warning">
+          The URL has a user name and password, which are not accepted there.{" "}
+          <button
+            type="button"
+            class="plain small"
+            onClick={() => {
+              setUrl(found.url);
+              setHeaders([...headers, ["Authorization", found.authorization]]);
+            }}
+          >
+            Send them as a header
+          </button>
+        </p>
+      )}
       <Field label="Name" path="name" error={error} value={name} onInput={setName} maxLength={100} isOptional />
       <EventCheckboxes chosen={events} onChange={setEvents} />
       <FilterField projectId={projectId} events={events} error={error} {...filterInput} />
+      <DeliverySettings {...settings} error={error} />
     </FormDialog>
   );
 }

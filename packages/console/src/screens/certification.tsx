@@ -77,7 +77,7 @@ function ReportView({ webhookRef, certificationId }: { webhookRef: WebhookRef; c
   );
 }
 
-function ReportContent({ report: { status, passed, created_at, checks } }: { report: Report }) {
+function ReportContent({ report: { status, passed, created_at, checks, note } }: { report: Report }) {
   const failedCount = checks.filter((check) => !check.passed).length;
   return (
     <>
@@ -94,6 +94,7 @@ function ReportContent({ report: { status, passed, created_at, checks } }: { rep
           requested <Time at={created_at} />
         </span>
       </p>
+      {note !== undefined && <p class="note neutral">{note}</p>}
       {checks.length > 0 && (
         <Table columns={["Result", "Check", "Expected", "Response"]}>
           {checks.map((check) => (

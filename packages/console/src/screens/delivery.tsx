@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../../client/src/client.ts";
 import { curlOf } from "../data/attempt-request.ts";
+import { deliveryHref } from "../data/route.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { duration } from "../data/time.ts";
 import { triggerMarks } from "../data/vocabulary.ts";
@@ -61,17 +62,18 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
       </div>
       <ErrorMessage error={error ?? redeliver.error} />
       {delivery === undefined && !error && <Skeleton rows={6} />}
-      {delivery && <Content delivery={delivery} url={url} />}
+      {delivery && <Content delivery={delivery} url={url} projectId={webhookRef.projectId} />}
     </section>
   );
 }
 
 interface ContentProps {
   delivery: DeliveryWithAttempts;
+  projectId: string;
   url: string;
 }
 
-function Content({ delivery, url }: ContentProps) {
+function Content({ delivery, projectId, url }: ContentProps) {
   const payload = JSON.stringify(delivery.payload, null, 2);
   const slowestMs = Math.max(1, ...delivery.attempts.map(({ duration_ms }) => duration_ms));
   return (
@@ -95,6 +97,15 @@ function Content({ delivery, url }: ContentProps) {
           <Time at={delivery.created_at} /> {delivery.test && <span class="chip">test</span>}
         </dd>
       </dl>
+      {delivery.superseded_by !== undefined && (
+        <p class="note neutral">
+          Not sent, because{" "}
+          <a href={deliveryHref(projectId, delivery.webhook_id, delivery.superseded_by)}>
+            a delivery with a newer state
+          </a>{" "}
+          of the deployment is.
+        </p>
+      )}
       <WaitingBox waiting={delivery} />
       <h3>Attempts</h3>
       <ol class="attempts">
@@ -157,7 +168,7 @@ const Bar = ({ share }: { share: number }) => (
   </svg>
 );
 
-interface AttemptItemProps extends ContentProps {
+interface AttemptItemProps extends Omit<ContentProps, "projectId"> {
   attempt: Attempt;
   slowestMs: number;
 }

@@ -40,8 +40,13 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         projectId={projectId}
         initial={{ url: "", events: ["deploy.succeeded", "deploy.failed"] }}
         urlHint="It must return a 2xx status within 15 seconds."
-        save={async (client, { url, name, events, filter }) => {
-          const optional = { ...(name && { name }), ...(filter && { filter }) };
+        save={async (client, { url, name, events, filter, delivery: { headers, ...delivery } }) => {
+          const optional = {
+            ...(name && { name }),
+            ...(filter && { filter }),
+            ...(headers && { headers }),
+            ...delivery,
+          };
           const { id, secret } = await client.createWebhook(projectId, { url, events, ...optional });
           revealedSecrets.set(id, secret);
           reload();

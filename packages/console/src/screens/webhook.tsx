@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks";
+import { formatLabels } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { Client, Webhook } from "../../../client/src/client.ts";
-import { filterLines } from "../../../client/src/event-filter.ts";
+import { filterLines, listsEvent } from "../../../client/src/event-filter.ts";
+import { webhookEventNames } from "../../../client/src/values.ts";
 import { deliveryFiltersOf } from "../data/address-filters.ts";
 import {
   certificationHref,
@@ -86,6 +88,13 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
             <CertificationBadge webhook={webhook} />
             {webhook.name !== undefined && <span class="fine breaks">{webhook.url}</span>}
             <Events names={webhook.events} />
+            {webhook.format && <span class="chip">{formatLabels[webhook.format]}</span>}
+            {webhook.delivery && (
+              <span class="chip">
+                latest state{webhook.settle_seconds === undefined ? "" : `, after ${webhook.settle_seconds} s`}
+              </span>
+            )}
+            {webhook.header_names && <span class="fine">headers {webhook.header_names.join(", ")}</span>}
             <span class="fine">
               created <Time at={webhook.created_at} />
             </span>
@@ -213,12 +222,12 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         verb="Save"
         projectId={projectId}
         initial={webhook}
-        save={async (client, { url, name, events, filter, isFilterChanged }) => {
+        save={async (client, { url, name, events, filter, isFilterChanged, delivery }) => {
           // The service treats a URL in the request as a new receiver, so send it only if it changed.
           const changed = url === webhook.url ? {} : { url };
           const renamed = name === (webhook.name ?? "") ? {} : { name: name || null };
           const filtered = isFilterChanged ? { filter } : {};
-          await change({ ...changed, ...renamed, ...filtered, events }, "Webhook updated.")(client);
+          await change({ ...changed, ...renamed, ...filtered, ...delivery, events }, "Webhook updated.")(client);
         }}
         onClose={close}
       />,
@@ -343,7 +352,10 @@ interface SendTestDialogProps {
 }
 
 function SendTestDialog({ webhook, onClose, onSent }: SendTestDialogProps) {
-  const [name, setName] = useState(webhook.events[0] ?? "deploy.succeeded");
+  const names = webhookEventNames.filter((each) => listsEvent(webhook.events, each));
+  const own = webhook.events.filter((each) => !each.endsWith("*") && !names.some((known) => known === each));
+  const values = [...names, ...own];
+  const [name, setName] = useState<string>(values[0] ?? "deploy.succeeded");
   const send = useAction(async (client, leadTo) =>
     onSent((await client.sendTestDelivery(webhookRefOf(webhook), { event: name })).id, leadTo),
   );
@@ -353,7 +365,7 @@ function SendTestDialog({ webhook, onClose, onSent }: SendTestDialogProps) {
         Sends a signed sample of an event of this webhook now, marked as a test, without retries. It is also sent if the
         webhook is disabled.
       </p>
-      <RadioGroup legend="Event" values={webhook.events} chosen={name} onChange={setName} />
+      <RadioGroup legend="Event" values={values} chosen={name} onChange={setName} />
     </FormDialog>
   );
 }

@@ -76,10 +76,13 @@ test.each(["webhooks", "deliveries"])(
 
 test("a message of a finished certification sends nothing, and the first results stay", async () => {
   const at = new Date().toISOString();
-  await certifications.finish(certification, { valid: { duration_ms: 1, status_code: 200 } }, at);
+  await certifications.finish(certification, {
+    results: { valid: { duration_ms: 1, status_code: 200 } },
+    finished_at: at,
+  });
   const first = await stored();
   expect(await sendSlow(receivedAgain(call), left(60_000))).toEqual(allDone);
-  await certifications.finish(certification, {}, new Date().toISOString());
+  await certifications.finish(certification, { results: {}, finished_at: new Date().toISOString() });
   expect(await stored()).toEqual(first);
   expect(receiver.received).toEqual([]);
 });

@@ -242,7 +242,10 @@ test("a certification that finished stays finished", async () => {
   const certification = createCertification(scenario.webhook.id, new Date(Date.now() - 86_400_000), randomBytes(16));
   await certifications.insert(certification);
   const at = new Date().toISOString();
-  await certifications.finish(certification, { valid: { duration_ms: 5, status_code: 200 } }, at);
+  await certifications.finish(certification, {
+    results: { valid: { duration_ms: 5, status_code: 200 } },
+    finished_at: at,
+  });
   expect((await read(certification.id)).body.data).toMatchObject({
     status: "finished",
     finished_at: at,

@@ -4,7 +4,7 @@ import { toRecord } from "../../../../functions/deliveries/feed/event-presenter.
 import type { StoredEvent } from "../../../../functions/deliveries/feed/event-store.ts";
 import { handler } from "../../../../functions/deliveries/intake/fan-out.ts";
 import type { FirstAttempt } from "../../../../functions/deliveries/line/delivery-queue.ts";
-import { eventNames } from "../../../../functions/foundation/events/deployment-event.ts";
+import { eventNames } from "../../../../functions/foundation/manifest/events.ts";
 import type { EventFilter } from "../../../../functions/webhooks/webhook/event-filter.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import {
@@ -369,7 +369,11 @@ describe("a batch", () => {
 describe("an invalid event", () => {
   test.each<[string, string, string]>([
     ["text", "deploy.started!", "the message is not JSON"],
-    ["an unknown event", '{"event":"deploy.paused"}', `event must be one of ${eventNames.join(", ")}`],
+    [
+      "an unknown event",
+      '{"event":"deploy.paused"}',
+      `event must be one of ${eventNames.join(", ")}; "deploy.paused" is most like deploy.failed`,
+    ],
     [
       "as large as a message may be",
       `{"event":"deploy.failed","x":"${"x".repeat(256 * 1024 - 32)}"}`,

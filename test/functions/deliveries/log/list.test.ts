@@ -133,7 +133,7 @@ describe("a page of the delivery list", () => {
 
 describe("the delivery list with a status", () => {
   test("returns only deliveries with that status", async () => {
-    const rows = await givenMany(18, (index) => ({ status: deliveryStatuses[index % 6] ?? "pending" }));
+    const rows = await givenMany(21, (index) => ({ status: deliveryStatuses[index % 7] ?? "pending" }));
     for (const status of deliveryStatuses) {
       const { body } = await scenario.api.get(`${path}?status=${status}`);
       expect(body.data).toHaveLength(3);

@@ -1,6 +1,7 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import { sampleFields } from "../../../../functions/foundation/events/sample-event.ts";
-import { type WebhookEventName, webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
+import type { WebhookEventName } from "../../../../functions/foundation/events/webhook-event.ts";
+import { webhookEventNames } from "../../../../functions/foundation/manifest/events.ts";
 import { changeWebhook, eventOf, publish } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { useReceiver } from "../../../support/receiver.ts";

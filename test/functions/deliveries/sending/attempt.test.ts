@@ -6,6 +6,7 @@ import { readForRequest } from "../../../../functions/deliveries/line/delivery-s
 import { toDetail } from "../../../../functions/deliveries/log/delivery-presenter.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
+import { timeOfUuid } from "../../../../functions/foundation/platform/uuid.ts";
 import { bodySignature } from "../../../../functions/webhooks/receiver/signature.ts";
 import { generateSecret, type Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
@@ -66,6 +67,7 @@ test("sends exactly the headers of the contract, in this spelling", async () => 
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": "deploy.started",
     "X-Service-Delivery": delivery.id,
+    "X-Service-Sequence": String(timeOfUuid(delivery.id).getTime() * 10),
     "X-Service-Signature": `sha256=${createHmac("sha256", secret).update(delivery.body, "utf8").digest("hex")}`,
     "webhook-id": delivery.id,
     "webhook-timestamp": expect.stringMatching(/^\d{10}$/),

@@ -7,7 +7,12 @@ const url = "https://hooks.example.com/services/T000/B01/SECRETTOKEN?key=v4lue-o
 const hex = (text: string) => createHash("sha256").update(text).digest("hex");
 const secrets = [`whsec_${hex("current")}`, `whsec_${hex("previous")}`, "imported secret, any text"] as const;
 const legacy = { name: "X-Hub-Signature", until: "2999-01-01" };
-const headers = deliveryHeaders({ id: "01a1", event: "deploy.failed", body: "{}" }, secrets, new Date(), legacy);
+const headers = deliveryHeaders(
+  { id: "01a1", event: "deploy.failed", body: "{}", sequence: "1" },
+  secrets,
+  new Date(),
+  legacy,
+);
 const service = headers["X-Service-Signature"] ?? "";
 const standard = headers["webhook-signature"]?.split(" ")[0] ?? "";
 const mac = service.slice("sha256=".length);

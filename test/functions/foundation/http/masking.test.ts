@@ -86,7 +86,10 @@ beforeAll(async () => {
   const shadowed = await givenDelivery(webhook, { status: "shadowed", shadow: { at: at.toISOString(), headers } });
   const certification = createCertification(webhook.id, at, Buffer.alloc(16));
   await certifications.insert(certification);
-  await certifications.finish(certification, { valid: { ...failure, duration_ms: 1 } }, at.toISOString());
+  await certifications.finish(certification, {
+    results: { valid: { ...failure, duration_ms: 1 } },
+    finished_at: at.toISOString(),
+  });
 
   webhookPath = `/v1/projects/${projectId}/webhooks/${webhook.id}`;
   places = {

@@ -79,7 +79,7 @@ test.each([300, 304, 399])(
 
 test("the hint for a 401 that asks for credentials names their scheme, and no wrong secret", () => {
   expect(hintOfStatus(401, "Basic")).toBe(
-    "The receiver returned 401: it asks for Basic credentials, which deliveries do not have. Verify the signature on this path instead.",
+    "The receiver returned 401: it asks for Basic credentials. Verify the signature on this path instead, or add an Authorization header to the webhook.",
   );
 });
 

@@ -61,7 +61,7 @@ describe("the setting LEGACY_SIGNATURE_HEADER", () => {
   });
 });
 
-const request = { id: randomUUID(), event: "deploy.failed", body: "{}" };
+const request = { id: randomUUID(), event: "deploy.failed", body: "{}", sequence: "1" };
 const secrets = ["a secret of an earlier service", "an older secret of it"] as const;
 const legacy = { name: "X-Acme-Signature", until: "2027-01-31T00:00:00Z" };
 const before = new Date("2027-01-30T23:59:59.999Z");

@@ -38,7 +38,7 @@ async function givenWebhook() {
     new Date("2026-01-01T00:00:00.000Z"),
     randomBytes(WEBHOOK_RANDOM_BYTES),
   );
-  await insert(webhook, secret);
+  await insert({ webhook, secret });
   /** Returns the stored webhook without the id of its last change. */
   const stored = async () => {
     const found = await find(webhook.project_id, webhook.id);
@@ -60,13 +60,13 @@ const changes = {
   name: { set: { name: "Chat" }, stored: { name: "Chat" }, audited: { name: "Chat" }, undo: { name: null } },
   events: {
     set: { events: ["deploy.started"] },
-    stored: { events: ["deploy.started"] },
+    stored: { events: ["deploy.started"], subscribed_at: first },
     audited: { events: ["deploy.started"] },
     undo: { events: ["deploy.failed"] },
   },
   filter: {
     set: { filter: { branch: ["main"] } },
-    stored: { filter: { branch: ["main"] } },
+    stored: { filter: { branch: ["main"] }, subscribed_at: first },
     audited: { filter: { branch: ["main"] } },
     undo: { filter: null },
   },
@@ -82,6 +82,30 @@ const changes = {
     audited: { mode: "shadow" },
     undo: { mode: "live" },
   },
+  format: {
+    set: { format: "slack" },
+    stored: { format: "slack" },
+    audited: { format: "slack" },
+    undo: { format: "standard" },
+  },
+  headers: {
+    set: { headers: [["Authorization", "Bearer value-of-header"]] },
+    stored: { header_names: ["Authorization"] },
+    audited: { header_names: ["Authorization"] },
+    undo: { headers: null },
+  },
+  delivery: {
+    set: { delivery: "latest" },
+    stored: { delivery: "latest" },
+    audited: { delivery: "latest" },
+    undo: { delivery: "every" },
+  },
+  settle_seconds: {
+    set: { delivery: "latest", settle_seconds: 10 },
+    stored: { delivery: "latest", settle_seconds: 10 },
+    audited: { delivery: "latest", settle_seconds: 10 },
+    undo: { delivery: "every" },
+  },
 } satisfies Record<keyof WebhookPatch, { set: WebhookPatch; stored: object; audited: object; undo: WebhookPatch }>;
 
 test.each(Object.entries(changes))("a change of %s alone is stored, and logged as it was stored", async (_, change) => {
@@ -89,7 +113,7 @@ test.each(Object.entries(changes))("a change of %s alone is stored, and logged a
   await update(webhook.project_id, webhook.id, change.set, first);
   expect(await stored()).toEqual({ ...webhook, ...change.stored });
   await update(webhook.project_id, webhook.id, change.undo, second);
-  const { disabled_notified_at, ...rest } = (await stored()) ?? {};
+  const { disabled_notified_at, subscribed_at, ...rest } = (await stored()) ?? {};
   expect(rest).toEqual(webhook);
   const logged = await itemsOf("auditEvents", { scope: `project:${webhook.project_id}` });
   expect(logged.filter(({ action }) => action === "webhook.updated").map(({ details }) => details)).toContainEqual(
@@ -298,7 +322,7 @@ describe("notifications", () => {
   test("a webhook that is created in shadow mode, enabled or not, writes none", async () => {
     const { webhook } = await givenWebhook();
     const created = { ...webhook, id: randomUUID(), mode: "shadow" as const, disabled_at: first };
-    await insert(created, "whsec_1");
+    await insert({ webhook: created, secret: "whsec_1" });
     await update(created.project_id, created.id, { enabled: true }, first);
     await update(created.project_id, created.id, { mode: "shadow", url: otherUrl }, first);
     await update(created.project_id, created.id, { mode: "live" }, first);

@@ -1,4 +1,4 @@
-import { webhookEventNames } from "../../../../functions/foundation/events/webhook-event.ts";
+import { webhookEventNames } from "../../../../functions/foundation/manifest/events.ts";
 import { parse } from "../../../../functions/foundation/schema/input.ts";
 import type { Health } from "../../../../functions/webhooks/webhook/health.ts";
 import {
@@ -101,12 +101,14 @@ test.each([
   ["all, in their original order", [failed, started, succeeded], [failed, started, succeeded]],
   ["a duplicate, which is removed", [failed, failed], [failed]],
   ["several with duplicates", [failed, started, failed, started], [failed, started]],
+  ["patterns", ["*", "deploy.*", "webhook.*"], ["*", "deploy.*", "webhook.*"]],
   ["one a hundred times", Array.from({ length: 100 }, () => started), [started]],
 ])("accepts events that are %s", (_title, events, expected) => {
   expect(parse(input, { url, events })).toEqual({ url, events: expected });
 });
 
-const EVENT = `must be one of ${webhookEventNames.join(", ")}`;
+const EVENT = `must be one of ${webhookEventNames.join(", ")}, or a pattern for some of them: * or deploy.*`;
+const TEXT = "must be the name of an event";
 const ARRAY = "must be an array of event names";
 
 test.each([
@@ -119,10 +121,12 @@ test.each([
   ["an unknown event", [failed, "deploy.paused"], [{ path: "events.1", message: EVENT }]],
   ["in upper case", ["DEPLOY.FAILED"], [{ path: "events.0", message: EVENT }]],
   ["with a space", ["deploy.failed "], [{ path: "events.0", message: EVENT }]],
-  ["a wildcard", ["*"], [{ path: "events.0", message: EVENT }]],
+  ["a pattern for no event", ["build.*"], [{ path: "events.0", message: EVENT }]],
+  ["a pattern within a word", ["deploy.fail*"], [{ path: "events.0", message: EVENT }]],
+  ["a pattern in front", ["*.failed"], [{ path: "events.0", message: EVENT }]],
   ["the name of an inherited field", ["constructor"], [{ path: "events.0", message: EVENT }]],
-  ["an array with null", [null], [{ path: "events.0", message: EVENT }]],
-  ["nested arrays", [[failed]], [{ path: "events.0", message: EVENT }]],
+  ["an array with null", [null], [{ path: "events.0", message: TEXT }]],
+  ["nested arrays", [[failed]], [{ path: "events.0", message: TEXT }]],
 ])("rejects events that are %s", (_title, events, details) => {
   expect(() => parse(input, { url, events })).toThrow(expect.objectContaining({ code: "validation_error", details }));
 });

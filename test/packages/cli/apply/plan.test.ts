@@ -1,6 +1,6 @@
 import { jest } from "@jest/globals";
 import { applyPlan } from "../../../../packages/cli/src/apply/apply-plan.ts";
-import { planChanges, requireCertified } from "../../../../packages/cli/src/apply/plan.ts";
+import { planChanges, requireCertified, withMaskedUrls } from "../../../../packages/cli/src/apply/plan.ts";
 import { planText, toChangeRecord } from "../../../../packages/cli/src/apply/plan-view.ts";
 import type { DeclaredWebhook } from "../../../../packages/cli/src/apply/webhooks-file.ts";
 import type { Client, WebhookInList } from "../../../../packages/client/src/client.ts";
@@ -145,6 +145,18 @@ test("the record of a webhook to create has its events once, and its state", () 
   });
 });
 
+test.each<[string, Partial<DeclaredWebhook>, string[]]>([
+  ["https://hooks.slack.com/services/T0/B0/x", {}, ["slack"]],
+  ["https://hooks.slack.com/services/T0/B0/x", { format: "standard" }, ["standard"]],
+  [a, {}, []],
+])("a new webhook with the URL %s and %j has the format %j, and an existing one is unchanged", (url, own, formats) => {
+  const created = planChanges([declared(url, own)], [], { prune: false });
+  expect(created.flatMap((change) => (change.action === "create" ? (change.declared.format ?? []) : []))).toEqual(
+    formats,
+  );
+  expect(actions([declared(url, own)], [webhook("w-1", url)])).toEqual([`unchanged ${url}`]);
+});
+
 test("the text of a plan reads like a diff, and ends with the counts", () => {
   const file = [
     declared("https://new.example.com/", { enabled: false }),
@@ -171,6 +183,18 @@ test("the text of a plan reads like a diff, and ends with the counts", () => {
   expect(text(false)).toContain("  https://old.example.com/\\u202e  w-3  not in the file; kept\n");
   expect(text(false)).toMatch(/\n1 to create, 1 to update, 1 unchanged, 1 not in the file \(--prune deletes them\)\.$/);
   expect(planText([], process.stdout)).toBe("No webhooks.");
+});
+
+test("masked URLs are those that the file does not have, in the text and in the records, and what is deleted is the same", () => {
+  const existing = [webhook("w-1", a), webhook("w-2", "https://chat.example.com/services/token")];
+  for (const prune of [true, false]) {
+    const plan = withMaskedUrls(planChanges([declared(a), declared(b)], existing, { prune }));
+    const shown = [planText(plan, process.stdout), JSON.stringify(plan.map(toChangeRecord))];
+    for (const text of shown) {
+      expect(text).not.toContain("token");
+      for (const part of ["https://chat.example.com/***", "w-2", a, b]) expect(text).toContain(part);
+    }
+  }
 });
 
 test("webhooks are created and changed before others are deleted, so that none is missing if the command is cut off", async () => {

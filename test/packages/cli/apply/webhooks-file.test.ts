@@ -31,6 +31,8 @@ test("anchors can share events between webhooks", () => {
   expect(webhooks.map(({ events }) => events)).toEqual([["deploy.failed"], ["deploy.failed"]]);
 });
 
+const withHeaders = (headers: string) =>
+  `webhooks: [{url: "https://example.com/hook", events: ["deploy.*"], headers: ${headers}}]`;
 const withEvents = (events: string) => `webhooks: [{url: "${url}", events: ${events}}]`;
 
 test.each([
@@ -43,7 +45,18 @@ test.each([
   ["no webhooks", "project: shop", "webhooks: must be a list"],
   ["a list", "[]", "the file: must be a map of fields"],
   ["a relative URL", "webhooks: [{url: /hook, events: [deploy.failed]}]", "webhooks.0.url: must be an absolute URL"],
-  ["an unknown event", withEvents("[deploy.paused]"), "webhooks.0.events.0: must be one of deploy.started, "],
+  ["an event in upper case", withEvents("[Deploy.Paused]"), "webhooks.0.events.0: must be one of deploy.started, "],
+  [
+    "the value of a header",
+    withHeaders("{Authorization: Bearer abc}"),
+    "webhooks.0.headers.Authorization: must be {env: NAME} or {file: path}",
+  ],
+  ["headers without one", withHeaders("{}"), "webhooks.0.headers: must have a header, or be null"],
+  ["a password in a URL", `webhooks: [{url: "https://:p@example.com/", events: ["*"]}]`, "must have no user name and"],
+  ["a user name in a URL", `webhooks: [{url: "https://u@example.com/", events: ["*"]}]`, "must have no user name and"],
+  ["a header with two places", withHeaders("{A: {env: X, file: y}}"), "webhooks.0.headers.A: must be {env: NAME}"],
+  ["an unknown format", withHeaders("null, format: mattermost"), "webhooks.0.format: must be one of standard, slack"],
+  ["a settle_seconds of a minute and more", withHeaders("null, settle_seconds: 61"), "webhooks.0.settle_seconds: "],
   ["no events", withEvents("[]"), "webhooks.0.events: must name at least one event"],
   [
     "a text for the values of a filter",

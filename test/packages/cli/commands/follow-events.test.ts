@@ -126,7 +126,7 @@ test.each<[DeploymentEvent[], string, string]>([
   [
     [eventOf(1, "deploy.paused" as EventName)],
     "The deployment d-1 did not end within 2s. Its latest event is deploy.paused of 2026-11-21T12:00:01Z.",
-    "This version of svc does not know the event. Install a newer one.",
+    "It may have ended: the platform has added this event, and svc does not know whether a deployment ends with it.",
   ],
 ])("a wait that times out after the events %j says what is known", async (listed, message, advice) => {
   const timeout = { text: "2s", signal: AbortSignal.abort() };

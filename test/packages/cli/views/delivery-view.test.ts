@@ -139,6 +139,7 @@ describe("a delivery that failed and waits", () => {
     const others = [1, 2, 3].map((number) => deliveryWith([{ ...rejected, hint: `${number}` }]));
     const failed = others.map((each) => ({ ...each, status: "failed" as const }));
     expect(hintsOf([failing, ...failed])).toEqual([`→ ${hint}`, "→ 1", "→ 2"]);
+    expect(hintsOf([{ ...failing, status: "superseded" }])).toEqual([]);
   });
 
   test("has the headers of its response on the page, escaped", () => {
