@@ -1,4 +1,4 @@
-import { type Schema, Validator } from "@cfworker/json-schema";
+import { format, type Schema, Validator } from "@cfworker/json-schema";
 import * as z from "zod/mini";
 import type { EventRow } from "../manifest/events.ts";
 import { isTime, orRequired, shownText, uuid } from "../schema/input.ts";
@@ -27,6 +27,9 @@ const namedEvent = z.looseObject(
   { event: z.string(orRequired("must be the name of an event")) },
   orRequired("must be a JSON object"),
 );
+
+// As browsers and HTTP clients read URLs, which encode what RFC 3986 does not allow: `https://bücher.example/?filter=[a|b]`.
+format.uri = (text) => URL.canParse(text);
 
 /** Compares `data` with the schema of its event. Made once per event: interpreted, so that a start compiles nothing. */
 const validators = new WeakMap<EventRow, Validator>();
@@ -147,17 +150,14 @@ function parseEvent(message: unknown, exact: unknown, receivedAt: Date | undefin
     const envelope = envelopes.find(([fields]) => fields.every((field) => Object.hasOwn(Object(message), field)));
     return { ok: false, reason: envelope?.[1] ?? reasonOf(named.error) };
   }
-  const { event } = named.data;
-  const rows = deploymentEventRows();
-  const row = rows.get(event);
+  const { event, data: sent = {} } = named.data;
   // A stored event was accepted. Its stage may have another catalogue since.
-  const isStored = change === unchanged;
-  if (!row && !isStored) return { ok: false, reason: unknownEvent(event, [...rows.keys()]) };
+  const problem = change === unchanged ? undefined : contentProblem(event, sent);
   const rest = z.safeParse(eventFields, message);
-  const { data: sent = {} } = named.data;
-  const problem = row && !isStored ? dataProblem(row, sent) : undefined;
-  const reasons = [...(rest.success ? [] : [reasonOf(rest.error)]), ...(problem === undefined ? [] : [problem])];
-  if (!rest.success || problem !== undefined) return { ok: false, reason: reasons.join("; ") };
+  if (!rest.success || problem !== undefined) {
+    const reasons = [problem, rest.error && reasonOf(rest.error)];
+    return { ok: false, reason: reasons.filter((reason) => reason !== undefined).join("; ") };
+  }
   const { project_id, deployment_id, timestamp } = rest.data;
   if (receivedAt && !isPlausible(new Date(timestamp), receivedAt)) return { ok: false, reason: PLAUSIBLE };
   const changes = new Set<string>();
@@ -172,9 +172,13 @@ function parseEvent(message: unknown, exact: unknown, receivedAt: Date | undefin
   return { ok: true, event: parsed, ...(changes.size > 0 && { changed: [...changes].join("; ") }) };
 }
 
-function unknownEvent(event: string, names: string[]): string {
-  const shown = shownText(event, 100);
-  return `event must be one of ${names.join(", ")}; "${shown}" is most like ${closestName(event, names)}`;
+/** Returns why an event with this data is not one of the catalogue; undefined = it is. */
+function contentProblem(event: string, data: unknown): string | undefined {
+  const rows = deploymentEventRows();
+  const row = rows.get(event);
+  if (row) return dataProblem(row, data);
+  const names = [...rows.keys()];
+  return `event must be one of ${names.join(", ")}; "${shownText(event, 100)}" is most like ${closestName(event, names)}`;
 }
 
 function reasonOf(error: z.core.$ZodError): string {

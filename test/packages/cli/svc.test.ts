@@ -540,7 +540,9 @@ describe("apply", () => {
     expect(await stored()).toEqual([before[0], ...wanted]);
 
     expect((await apply(file(...wanted), "--dry-run", "--exit-code")).code).toBe(0);
-    const repeated = await apply(file(...wanted), "--prune", "--json");
+    const isNotConfirmed = { code: 2, stderr: expect.stringContaining("Pass --yes to confirm") };
+    expect(await apply(file(...wanted), "--prune")).toMatchObject(isNotConfirmed);
+    const repeated = await apply(file(...wanted), "--prune", "--yes", "--json");
     expect(
       repeated.stdout
         .trim()
