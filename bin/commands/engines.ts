@@ -1,9 +1,10 @@
 import { command, UsageError } from "../command/command.ts";
+import { engine as cloudformation } from "../engines/cloudformation.ts";
 import { type Engine, skipReason } from "../engines/engine.ts";
 import { engine as moto } from "../engines/moto.ts";
 
 /** One row for each engine, in alphabetical order. */
-const engines: Record<string, Engine> = { moto };
+const engines: Record<string, Engine> = { cloudformation, moto };
 
 const help = {
   name: "npm run engines",

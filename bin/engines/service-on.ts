@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { sampleEvent } from "../../functions/foundation/events/sample-event.ts";
+import { sampleFields } from "../../functions/foundation/events/sample-event.ts";
 import { logSink } from "../../functions/foundation/platform/log.ts";
 import { createClient } from "../../packages/client/src/client.ts";
 import { mintToken } from "../command/mint-token.ts";
@@ -58,7 +58,7 @@ async function deliver({ baseUrl, eventsQueueUrl }: RunningService, token: strin
   const { id } = await client.createWebhook(projectId, { url: receiver.url, events: ["deploy.started"] });
   const startedAt = performance.now();
   for (let sent = 0; sent < EVENTS; sent += WIDTH) {
-    const event = () => sampleEvent("deploy.started", { projectId, deploymentId: randomUUID(), now: new Date() });
+    const event = () => sampleFields("deploy.started", { projectId, id: randomUUID(), now: new Date() });
     await Promise.all(Array.from({ length: WIDTH }, () => sendEvent(eventsQueueUrl, event())));
   }
   for (let quietMs = 0, seen = 0; receiver.succeeded.size < EVENTS && quietMs < MAX_QUIET_MS; quietMs += 250) {
@@ -78,7 +78,7 @@ async function deliver({ baseUrl, eventsQueueUrl }: RunningService, token: strin
   if (lost !== 0 || pending.length > 0) throw new StartError("The ledger of the deliveries does not balance.");
 }
 
-/** Responds with 500 to the first request of each fourth delivery, and not at all to that of each tenth. */
+/** Responds with 500 to the first request of each fourth delivery, and closes the connection of each tenth. */
 async function startFailingReceiver() {
   const seen = new Set<string>();
   const succeeded = new Set<string>();
@@ -89,7 +89,7 @@ async function startFailingReceiver() {
     seen.add(id);
     count.requests += 1;
     request.resume().once("end", () => {
-      if (isFirst && seen.size % 10 === 0) return request.destroy();
+      if (isFirst && seen.size % 10 === 0) return request.socket.destroy();
       if (isFirst && seen.size % 4 === 0) return response.writeHead(500).end();
       if (succeeded.has(id)) count.repeats += 1;
       succeeded.add(id);
