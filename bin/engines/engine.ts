@@ -15,9 +15,10 @@ export interface Engine {
   install: string;
   /**
    * Prints what it counts and finds. Ends everything that it starts.
+   * @param options those of engines that generate their input
    * @throws StartError when the engine disagrees with the service
    */
-  run(): Promise<void>;
+  run(options: { minutes: string; seed: string }): Promise<void>;
 }
 
 /** Returns the sentence that says why the engine is skipped; undefined = its programs are installed. */
@@ -54,13 +55,11 @@ export async function withServer(args: [program: string, ...args: string[]], url
   try {
     for (const endsAt = Date.now() + START_TIMEOUT_MS; ; await sleep(200)) {
       if (server.exitCode !== null || Date.now() > endsAt) throw new StartError(`${program} did not start.`);
-      if (
-        await fetch(url).then(
-          () => true,
-          () => false,
-        )
-      )
-        break;
+      const isUp = await fetch(url).then(
+        () => true,
+        () => false,
+      );
+      if (isUp) break;
     }
     await use();
   } finally {
@@ -71,8 +70,11 @@ export async function withServer(args: [program: string, ...args: string[]], url
 }
 
 /** Runs a program to its end, with its output on this terminal. @throws StartError unless it succeeds */
-export async function runToEnd(args: [program: string, ...args: string[]], env: Record<string, string> = {}) {
+export async function runToEnd(
+  args: [program: string, ...args: string[]],
+  { env = {}, cwd }: { env?: Record<string, string>; cwd?: string } = {},
+) {
   const [program, ...rest] = args;
-  const [code] = await once(spawn(program, rest, { stdio: "inherit", env: { ...process.env, ...env } }), "exit");
+  const [code] = await once(spawn(program, rest, { stdio: "inherit", cwd, env: { ...process.env, ...env } }), "exit");
   if (code !== 0) throw new StartError(`${program} exited with ${code}.`);
 }

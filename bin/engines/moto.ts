@@ -1,5 +1,5 @@
 import { type Engine, runToEnd, withServer } from "./engine.ts";
-import { checkServiceOn } from "./service-on.ts";
+import { checkService, withService } from "./service-on.ts";
 
 const PORT = 5_056;
 const endpoint = `http://127.0.0.1:${PORT}`;
@@ -10,8 +10,11 @@ export const engine: Engine = {
   install: "pipx install 'moto[server]'",
   run: () =>
     withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, async () => {
-      await checkServiceOn({ AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_SQS: endpoint });
+      process.env.RETRY_SCHEDULE = "1,2,4";
+      await withService({ AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_SQS: endpoint }, checkService);
       const tests = ["test/functions/calls.test.ts"];
-      await runToEnd(["npm", "run", "--silent", "jest", "--", "--ci", "-w", "1", ...tests], { TEST_ENGINES: endpoint });
+      await runToEnd(["npm", "run", "--silent", "jest", "--", "--ci", "-w", "1", ...tests], {
+        env: { TEST_ENGINES: endpoint },
+      });
     }),
 };
