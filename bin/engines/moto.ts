@@ -12,6 +12,7 @@ export const engine: Engine = {
     withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, async () => {
       process.env.RETRY_SCHEDULE = "1,2,4";
       await withService({ AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_SQS: endpoint }, checkService);
+      delete process.env.RETRY_SCHEDULE;
       const tests = ["test/functions/calls.test.ts"];
       await runToEnd(["npm", "run", "--silent", "jest", "--", "--ci", "-w", "1", ...tests], {
         env: { TEST_ENGINES: endpoint },

@@ -91,7 +91,7 @@ export function loseNextResponse(
 }
 
 /** moto has no `ClientRequestToken`: it takes a transaction that is sent again for another one. */
-const repeatable = process.env.TEST_ENGINES ? /^(Put|Update|Delete)/ : /^(Put|Update|Delete|TransactWrite)/;
+export const repeatable = process.env.TEST_ENGINES ? /^(Put|Update|Delete)/ : /^(Put|Update|Delete|TransactWrite)/;
 
 /**
  * Loses the response to the first request of every write to DynamoDB, so that the SDK sends it again. Only a wake-up may then differ:
