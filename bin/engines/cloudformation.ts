@@ -74,8 +74,8 @@ export const engine: Engine = {
       return file;
     });
     // The functions have no bundles here, so that moto is not to look for them.
-    process.env.VALIDATE_LAMBDA_S3 = "false";
-    await withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, async () => {
+    const env = { VALIDATE_LAMBDA_S3: "false" };
+    await withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, { env }, async () => {
       for (const [name, region] of Object.entries(stacks)) await deploy(name, region, folder);
     });
     const lint = jsonOf("cfn-lint", "-c", "I", "-e", "-r", ...LINTED_REGIONS, "--format", "json", "-t", ...files);

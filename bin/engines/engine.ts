@@ -39,6 +39,13 @@ function isProgram(file: string): boolean {
   }
 }
 
+type Command = [program: string, ...args: string[]];
+interface Place {
+  /** Beside the variables of this process. */
+  env?: Record<string, string>;
+  cwd?: string;
+}
+
 const START_TIMEOUT_MS = 30_000;
 
 /**
@@ -46,9 +53,13 @@ const START_TIMEOUT_MS = 30_000;
  * @param url where it responds once it has started
  * @throws StartError when it does not start
  */
-export async function withServer(args: [program: string, ...args: string[]], url: string, use: () => Promise<void>) {
-  const [program, ...rest] = args;
-  const server = spawn(program, rest, { stdio: "ignore" });
+export async function withServer(
+  [program, ...args]: Command,
+  url: string,
+  { env }: Place,
+  use: () => Promise<void>,
+): Promise<void> {
+  const server = spawn(program, args, { stdio: "ignore", env: { ...process.env, ...env } });
   const end = () => void server.kill("SIGKILL");
   process.once("exit", end);
   const ended = once(server, "exit");
@@ -70,11 +81,7 @@ export async function withServer(args: [program: string, ...args: string[]], url
 }
 
 /** Runs a program to its end, with its output on this terminal. @throws StartError unless it succeeds */
-export async function runToEnd(
-  args: [program: string, ...args: string[]],
-  { env = {}, cwd }: { env?: Record<string, string>; cwd?: string } = {},
-) {
-  const [program, ...rest] = args;
-  const [code] = await once(spawn(program, rest, { stdio: "inherit", cwd, env: { ...process.env, ...env } }), "exit");
+export async function runToEnd([program, ...args]: Command, { env, cwd }: Place = {}): Promise<void> {
+  const [code] = await once(spawn(program, args, { stdio: "inherit", cwd, env: { ...process.env, ...env } }), "exit");
   if (code !== 0) throw new StartError(`${program} exited with ${code}.`);
 }
