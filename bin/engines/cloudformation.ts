@@ -1,4 +1,5 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,21 +59,17 @@ export const engine: Engine = {
     const folder = mkdtempSync(join(tmpdir(), "engines-"));
     process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
     const synthesize = join(import.meta.dirname, "../../test/lib/synthesize.ts");
-    execFileSync(process.execPath, [synthesize, folder], {
-      env: { ...process.env, CDK_VALIDATION: "false" },
-      stdio: "ignore",
-    });
+    spawnSync(process.execPath, [synthesize, folder], { env: { ...process.env, CDK_VALIDATION: "false" } });
     const policies = join(folder, "policies");
     mkdirSync(policies);
-    const files = Object.keys(stacks).map((name) => {
-      const template = JSON.stringify(JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8")).template);
-      for (const [index, policy] of policiesIn(template).entries()) {
-        writeFileSync(join(policies, `${name}-${index}.json`), JSON.stringify(policy));
-      }
-      const file = join(folder, `${name}.template`);
+    const files = Object.keys(stacks).map((name) => join(folder, `${name}.template`));
+    for (const file of files) {
+      const template = JSON.stringify(JSON.parse(readFileSync(file.replace(/template$/, "json"), "utf8")).template);
       writeFileSync(file, template);
-      return file;
-    });
+      for (const policy of policiesIn(template)) {
+        writeFileSync(join(policies, `${randomUUID()}.json`), JSON.stringify(policy));
+      }
+    }
     // The functions have no bundles here, so that moto is not to look for them.
     const env = { VALIDATE_LAMBDA_S3: "false" };
     await withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, { env }, async () => {
@@ -119,11 +116,7 @@ async function deploy(StackName: string, region: string, folder: string): Promis
   const credentials = { accessKeyId: "local", secretAccessKey: "local" };
   const client = new CloudFormationClient({ endpoint, region, credentials, maxAttempts: 1 });
   const template = deployable(readFileSync(join(folder, `${StackName}.template`), "utf8"));
-  const input = () => ({
-    StackName,
-    TemplateBody: JSON.stringify(template),
-    Capabilities: ["CAPABILITY_NAMED_IAM" as const],
-  });
+  const input = () => ({ StackName, TemplateBody: JSON.stringify(template) });
   const resources = async () => {
     const found: string[] = [];
     for await (const { StackResourceSummaries = [] } of paginateListStackResources({ client }, { StackName })) {
@@ -168,12 +161,9 @@ function policiesIn(text: string): Json[] {
     if (id === undefined) return value;
     return pseudo[id as keyof typeof pseudo] ?? `arn:aws:${arns[Resources[id]?.Type]}`;
   });
-  return Object.values<Json>(resolved.Resources)
-    .filter(({ Type }) => Type.startsWith("AWS::IAM::"))
-    .flatMap(({ Properties: { Policies = [], PolicyDocument } }) => [
-      ...Policies.map((policy: Json) => policy.PolicyDocument),
-      ...(PolicyDocument ? [PolicyDocument] : []),
-    ]);
+  const ofRoles = Object.values<Json>(resolved.Resources).filter(({ Type }) => Type.startsWith("AWS::IAM::"));
+  const policies = ofRoles.flatMap(({ Properties }) => [Properties, ...(Properties.Policies ?? [])]);
+  return policies.map(({ PolicyDocument }) => PolicyDocument).filter(Boolean);
 }
 
 const jsonOf = (program: string, ...args: string[]): Json =>

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { accessSync, constants } from "node:fs";
+import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../command/start-error.ts";
@@ -23,20 +23,10 @@ export interface Engine {
 
 /** Returns the sentence that says why the engine is skipped; undefined = its programs are installed. */
 export function skipReason({ programs, install }: Engine, path = process.env.PATH ?? ""): string | undefined {
-  const missing = programs.filter(
-    (program) => !path.split(delimiter).some((folder) => isProgram(join(folder, program))),
-  );
+  const folders = path.split(delimiter);
+  const missing = programs.filter((program) => !folders.some((folder) => existsSync(join(folder, program))));
   if (missing.length === 0) return undefined;
   return `Skipped, because ${missing.join(" and ")} is not in PATH: install it with ${install}`;
-}
-
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 type Command = [program: string, ...args: string[]];
@@ -66,11 +56,7 @@ export async function withServer(
   try {
     for (const endsAt = Date.now() + START_TIMEOUT_MS; ; await sleep(200)) {
       if (server.exitCode !== null || Date.now() > endsAt) throw new StartError(`${program} did not start.`);
-      const isUp = await fetch(url).then(
-        () => true,
-        () => false,
-      );
-      if (isUp) break;
+      if ((await fetch(url).catch(() => undefined)) !== undefined) break;
     }
     await use();
   } finally {
