@@ -186,6 +186,20 @@ test("a redriven message is deleted after it was sent, and keeps its group; a li
   ]);
 });
 
+test.each([
+  ["MessageNotInflight", 1],
+  ["AccessDenied", undefined],
+])("a list whose message cannot be made visible, because of %s, shows %p", async (name, count) => {
+  const received = [[{ MessageId: "m1", Body: "{}", ReceiptHandle: "r1" }], []];
+  interceptSqs(async ({ command }) => {
+    if (command === "ReceiveMessageCommand") return { Messages: received.shift() };
+    throw Object.assign(new Error(name), { name });
+  });
+  const listed = await listDeadLetters({ url: "dlq", source: { name: "q", url: "q" } }).catch(() => undefined);
+  restoreAws();
+  expect(listed?.length).toBe(count);
+});
+
 test("list shows at most 1,000 messages", async () => {
   const page = (_: unknown, number: number) =>
     Array.from({ length: 10 }, (_, index) => ({ MessageId: `${number}-${index}`, Body: "{}" }));

@@ -33,10 +33,11 @@ export function AdminPage({ projectId, chosen, children }: AdminPageProps) {
   const { project, isAdmin, isKnown } = useProject(projectId);
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-      </nav>
       <div class="head">
+        <nav class="crumbs" aria-label="Breadcrumb">
+          <a href="#/projects">Projects</a>
+          <span aria-hidden="true">/</span>
+        </nav>
         <Heading>{project?.name ?? "Project"}</Heading>
       </div>
       {isKnown && !isAdmin && <EmptyState title="Only admins of the project see this page" />}
