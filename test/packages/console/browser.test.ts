@@ -79,7 +79,7 @@ async function newPage(context = shared): Promise<Page> {
 }
 
 const consoleOf = ({ page, baseUrl }: LocalRun): string =>
-  /console +(\S+)/.exec(page)?.[1] ?? `${baseUrl}/no-console-address-on-the-start-page`;
+  /^\S+\/console\/#token=\S+$/m.exec(page)?.[0] ?? `${baseUrl}/no-console-address-on-the-start-page`;
 
 /** Opens a page with a session, at an address behind `#`. */
 async function signedIn(hash = "", { token = run.token, context }: { token?: string; context?: BrowserContext } = {}) {
@@ -151,11 +151,14 @@ const focused = (page: Page) =>
   page.evaluate<string>(`(({ activeElement: element }) =>
     element.getAttribute("aria-label") ?? (element.labels?.[0] ?? element).textContent.trim())(document)`);
 
-/** Presses Tab until an element has the focus. */
+/** Opens a menu. */
+const openMenu = (page: Page, name = "More") => page.getByText(name, { exact: true }).click();
+
+/** Presses Tab until an element has the focus whose name begins so. */
 async function tabTo(page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 40; presses++) {
     await page.keyboard.press("Tab");
-    if ((await focused(page)) === name) return;
+    if ((await focused(page)).startsWith(name)) return;
   }
   throw new Error(`Tab does not reach ${name}`);
 }
@@ -316,7 +319,8 @@ inChromium.describe("the console in Chromium", () => {
 
       await page.getByRole("link", { name: "Deliveries" }).click();
       await page.getByText("No deliveries yet").waitFor();
-      await page.getByLabel("Simulate a deployment").fill("deploy.failed");
+      await openMenu(page, "Simulate a deployment");
+      await page.getByLabel("Simulated event").fill("deploy.failed");
       await page.getByRole("button", { name: "Send deployment event" }).click();
       const row = page.getByRole("row", { name: "succeeded" });
       await row.waitFor();
@@ -375,7 +379,7 @@ inChromium.describe("the console in Chromium", () => {
         hash: "PROJECT/webhooks/ENABLED",
         title: "RECEIVER",
         shows: "Attempts",
-        opens: ["Edit", "Rotate secret", "Send test", "Disable", "Delete", "Recover…"],
+        opens: ["Edit", "Rotate secret", "Send test", "Disable", "Delete", "Resend…"],
       },
       "a webhook's health": {
         hash: "PROJECT/webhooks/ENABLED/health",
@@ -481,13 +485,17 @@ inChromium.describe("the console in Chromium", () => {
         await eventually(async () => expect(await page.title()).toBe(expectedTitle));
         await check(screen);
         for (const button of opens) {
-          await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
+          const found = page.getByRole("main").getByRole("button", { name: button, exact: true });
+          const isInMenu = !(await found.isVisible());
+          if (isInMenu) await openMenu(page);
+          if (isInMenu) await check(`${screen}: the menu`, ".menu");
+          await found.click();
           await page.getByRole("dialog").getByRole("heading").waitFor();
           await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
           await check(`${screen}: ${button}`, "dialog");
           await page.keyboard.press("Escape");
           await page.getByRole("dialog").waitFor({ state: "detached" });
-          await eventually(async () => expect(await focused(page)).toBe(button));
+          await eventually(async () => expect(await focused(page)).toBe(isInMenu ? "More" : button));
         }
         if (checkedOnPhone.includes(screen)) await checkDarkOnPhone(screen);
       }
@@ -517,6 +525,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("button", { name: "Copy" }).click();
       await page.getByRole("button", { name: "Done" }).click();
       await page.goBack();
+      await openMenu(page);
       await page.getByRole("button", { name: "Rotate secret" }).click();
       await page.getByRole("button", { name: "Rotate", exact: true }).click();
       const secret = await page.getByRole("textbox", { name: "Secret" }).inputValue();
@@ -645,6 +654,8 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("dialog").waitFor({ state: "detached" });
       await page.getByText("No deliveries yet").waitFor();
       await eventually(async () => expect(await focused(page)).toBe(target.url));
+      await tabTo(page, "Simulate a deployment");
+      await page.keyboard.press("Space");
       await tabTo(page, "Send deployment event");
       await page.keyboard.press("Space");
       await page.getByRole("row", { name: "succeeded" }).waitFor();

@@ -82,7 +82,7 @@ const clicks =
   };
 /** Counts in the dialog of a recovery. The ids of the samples contain times of 2024. */
 async function countSince2020(): Promise<void> {
-  await click("Recover…");
+  await click("Resend…");
   await enter("Created since", "2020-01-01T00:00");
   await click("Count");
 }
@@ -195,8 +195,8 @@ const screens: Record<string, Screen> = {
   "chosen deliveries": {
     address: hash,
     steps: async () => {
-      await enter(`Select delivery ${newest.id}`, true);
-      await click("Resend 1");
+      await enter("Select all shown", true);
+      await click("Resend 10");
     },
   },
   "health of a webhook": {
@@ -407,12 +407,12 @@ const screens: Record<string, Screen> = {
   "a test delivery": { address: hash, steps: clicks("Send test") },
   "a webhook is disabled": { address: hash, steps: clicks("Disable") },
   "a webhook is deleted": { address: hash, steps: clicks("Delete") },
-  "deliveries are recovered": { address: hash, steps: clicks("Recover…") },
+  "deliveries are recovered": { address: hash, steps: clicks("Resend…") },
   "more deliveries than are counted": { address: hash, steps: countSince2020 },
   "deliveries that are being counted": {
     address: hash,
     steps: async () => {
-      await click("Recover…");
+      await click("Resend…");
       respond("GET deliveries", () => new Promise(() => {}));
       await click("Count");
     },
@@ -538,7 +538,7 @@ const actions: Record<string, Screen> = {
     responses: [["POST test", newest]],
     steps: clicks("Send test", "Send test"),
   },
-  "a delivery is sent again": { address: detail, responses: [["POST redeliver", newest]], steps: clicks("Redeliver") },
+  "a delivery is sent again": { address: detail, responses: [["POST redeliver", newest]], steps: clicks("Resend") },
   "deliveries are recovered": {
     address: hash,
     responses: [
@@ -547,7 +547,7 @@ const actions: Record<string, Screen> = {
     ],
     steps: async () => {
       await countSince2020();
-      await click("Recover 2");
+      await click("Resend 2");
     },
   },
   "a certification is requested": {

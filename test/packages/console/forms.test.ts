@@ -151,7 +151,7 @@ test.each([
   ],
   ["a key that is created", "#/keys", "api-keys", ["New key"], { Name: "ci" }, ["Create key"]],
   ["a webhook that is disabled", hash, webhookId, ["Disable"], {}, ["Disable webhook"]],
-  ["a delivery that is redelivered", `${hash}/deliveries/${newest.id}`, newest.id, [], {}, ["Redeliver"]],
+  ["a delivery that is redelivered", `${hash}/deliveries/${newest.id}`, newest.id, [], {}, ["Resend"]],
   ["deliveries that are sent again", hash, "deliveries", [], { "Select all shown": true }, ["Resend 1", "Resend 1"]],
 ] as const)("%s: what the screen shows is loaded again at once", async (_, address, end, open, fields, send) => {
   respond("GET webhooks", () => json([]));

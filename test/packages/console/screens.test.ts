@@ -1,3 +1,4 @@
+import { ago } from "../../support/api-samples.ts";
 import { browser, click, count, elapse, enter, open, shows, textOf, until } from "../../support/browser-page.ts";
 import {
   at,
@@ -82,7 +83,10 @@ describe("deliveries", () => {
   });
 
   test("are sent again oldest first, after a 429 later, and one that is rejected is listed", async () => {
-    respond("GET deliveries", () => json([4, 3, 2, 1].map((number) => deliveryOf(number))));
+    const created = (number: number) => ({ ...deliveryOf(number), created_at: ago(60 - number) });
+    const nameOf = (number: number) =>
+      `Select deploy.failed, succeeded, ${new Date(ago(60 - number)).toLocaleTimeString()}`;
+    respond("GET deliveries", () => json([4, 3, 2, 1].map(created)));
     const responses = [
       failure(429, "rate_limited", "Wait.", { "Retry-After": "1" }),
       failure(404, "not_found", "There is no such delivery."),
@@ -91,7 +95,7 @@ describe("deliveries", () => {
     respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
     await start();
     for (const _ of ["all", "none"]) await enter("Select all shown", true);
-    for (const number of [4, 3, 4, 2, 1]) await enter(`Select delivery ${deliveryOf(number).id}`, true);
+    for (const number of [4, 3, 4, 2, 1]) await enter(nameOf(number), true);
     await click("Resend 3");
     await shows("3 deliveries are sent again, oldest first");
     // A dialog that sent nothing keeps the selection.
@@ -104,7 +108,7 @@ describe("deliveries", () => {
     expect(ids).toEqual([1, 1, 2, 3].map((number) => deliveryOf(number).id));
     await click("Cancel");
     expect(count("dialog")).toBe(0);
-    expect(textOf()).not.toContain("Resend");
+    expect(textOf()).not.toMatch(/Resend \d/);
   });
 });
 
@@ -118,11 +122,11 @@ test("deliveries that are sent again: a dialog that was closed sends no more, an
   await start();
   await enter("Select all shown", true);
   for (const name of ["Resend 3", "Resend 3", "Cancel"]) await click(name);
-  expect(textOf()).not.toContain("Resend");
-  await click("Recover…");
+  expect(textOf()).not.toMatch(/Resend \d/);
+  await click("Resend…");
   isClosed.resolve();
   await shows("2 deliveries are sent again.");
-  expect([sentTo("POST redeliver").length, textOf()]).toEqual([2, expect.stringContaining("Recover deliveries")]);
+  expect([sentTo("POST redeliver").length, textOf()]).toEqual([2, expect.stringContaining("Resend deliveries")]);
 });
 
 test("deliveries that are sent again: an error of all ends the run, which continues with the others", async () => {
@@ -159,7 +163,7 @@ describe("a recovery", () => {
   });
 
   const countFirst = async (recovered: string) => {
-    await click("Recover…");
+    await click("Resend…");
     await click("Count");
     await shows(recovered);
   };
@@ -176,8 +180,8 @@ describe("a recovery", () => {
     await enter("Held", true);
     await enter(choice, true);
     await click("Count");
-    await click(`Recover ${total}`);
-    await shows("There were no deliveries to recover.");
+    await click(`Resend ${total}`);
+    await shows("There were no deliveries to send again.");
     const since = new Date(now - 24 * 3_600_000).toISOString();
     expect(sentTo("POST recover").map(({ body }) => body)).toEqual([{ since, ...(status && { status }) }]);
   });
@@ -193,18 +197,18 @@ describe("a recovery", () => {
     });
     await start();
     await countFirst("3 would be sent again");
-    await click("Recover 3");
+    await click("Resend 3");
     await shows("Not now.");
     // Another time needs another count.
     await enter("Created since", "");
     expect(disabled()).toEqual(["Count"]);
     await enter("Created since", "2030-01-01T00:00");
     await click("Count");
-    expect(disabled()).toEqual(["Recover"]);
+    expect(disabled()).toEqual(["Resend"]);
     await enter("Created since", "2026-11-21T00:00");
     await click("Count");
     await shows("3 would be sent again");
-    await click("Recover 3");
+    await click("Resend 3");
     await shows("1000 sent again so far.");
     lastCall.resolve();
     await shows("1003 deliveries are sent again.");
@@ -231,7 +235,7 @@ describe("a recovery", () => {
     });
     await start();
     await countFirst("3 would be sent again");
-    await click("Recover 3");
+    await click("Resend 3");
     await click("Cancel");
     isClosed.resolve();
     await shows("500 deliveries are sent again.");

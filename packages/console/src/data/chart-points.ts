@@ -35,13 +35,23 @@ const GAP = 0.2;
 /** The least height of a bar: one failure among thousands of successes stays visible. */
 const MIN_HEIGHT = 2;
 
-/** Returns the bars of attempts over time: successes above a line, failures below it, on the same scale. */
-export function attemptBars(buckets: readonly AttemptBucket[], { width, height }: Size): AttemptBars {
-  const failedIn = ({ attempts, succeeded }: AttemptBucket) => attempts - succeeded;
-  const max = {
-    succeeded: Math.max(0, ...buckets.map(({ succeeded }) => succeeded)),
-    failed: Math.max(0, ...buckets.map(failedIn)),
-  };
+const failedIn = ({ attempts, succeeded }: AttemptBucket) => attempts - succeeded;
+
+/** The most successes and the most failures of a bucket. */
+export const mostOf = (buckets: readonly AttemptBucket[]): AttemptBars["max"] => ({
+  succeeded: Math.max(0, ...buckets.map(({ succeeded }) => succeeded)),
+  failed: Math.max(0, ...buckets.map(failedIn)),
+});
+
+/**
+ * Returns the bars of attempts over time: successes above a line, failures below it, on the same scale.
+ * @param max the scale; charts that are compared share one
+ */
+export function attemptBars(
+  buckets: readonly AttemptBucket[],
+  { width, height }: Size,
+  max = mostOf(buckets),
+): AttemptBars {
   const total = max.succeeded + max.failed;
   // Room for the least height below the line, and above it.
   const room = (most: number) => (most === 0 ? 0 : MIN_HEIGHT);

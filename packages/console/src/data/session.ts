@@ -58,6 +58,9 @@ export function takeTokenFromAddress(): string | undefined {
   return token;
 }
 
+/** Deliveries that the user has sent, and whose outcome is announced where they are shown. */
+export const awaitedDeliveries = new Set<string>();
+
 /** Signing secrets shown since the page was loaded, by webhook id. For the code to paste; never stored. */
 export const revealedSecrets = new Map<string, string>();
 

@@ -50,9 +50,9 @@ export const healthStates = {
   slow: { badge: "slow", tone: "warning", note: "The receiver has been slow for" },
   failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded for" },
   probing: {
-    badge: "failing, probing",
+    badge: "failing",
     tone: "bad",
-    note: "The oldest delivery is sent as a probe, the others after its success. No attempt has succeeded for",
+    note: "Deliveries wait until one succeeds. None has for",
   },
   shadow: { badge: "shadow", tone: "neutral", note: "In shadow mode" },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
@@ -72,7 +72,7 @@ export const disabledReasons = {
 /** Why an attempt was made. Empty for the retry schedule, which needs no mark. */
 export const triggerMarks = {
   schedule: "",
-  redeliver: "redelivered",
-  recover: "recovered",
+  redeliver: "resent",
+  recover: "resent",
   test: "test",
 } satisfies Record<Attempt["trigger"], string>;

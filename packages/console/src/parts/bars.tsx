@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { WebhookStats } from "../../../client/src/client.ts";
-import { attemptBars, type Size } from "../data/chart-points.ts";
+import { type AttemptBars, attemptBars, type Size } from "../data/chart-points.ts";
 
 export type Buckets = WebhookStats["buckets"];
 
@@ -15,14 +15,14 @@ const counted = (count: number, one: string) => `${count.toLocaleString()} ${one
 export const summaryOf = ({ attempts, succeeded }: Pick<WebhookStats, "attempts" | "succeeded">) =>
   attempts === 0 ? "no attempts" : `${counted(attempts, "attempt")}, ${attempts - succeeded} failed`;
 
-/** Attempts of the last hours in a line of a list: successes go up, failures go down. */
-export function Sparkline({ stats }: { stats: WebhookStats | undefined }) {
+/** Attempts of the last hours in a line of a list: successes go up, failures go down. @param top the scale of all lines */
+export function Sparkline({ stats, top }: { stats: WebhookStats | undefined; top: AttemptBars["max"] }) {
   if (stats === undefined) return null;
   const text = summaryOf(stats);
   if (stats.attempts === 0) return <span class="fine">{text}</span>;
   return (
     <span class="sparkline">
-      <Bars buckets={stats.buckets} size={SMALL} label={`Last ${stats.window}: ${text}`} />
+      <Bars buckets={stats.buckets} size={SMALL} top={top} label={`Last ${stats.window}: ${text}`} />
       <span class="fine" aria-hidden="true">
         {stats.attempts === stats.succeeded
           ? stats.attempts.toLocaleString()
@@ -35,13 +35,15 @@ export function Sparkline({ stats }: { stats: WebhookStats | undefined }) {
 interface BarsProps {
   buckets: Buckets;
   size: Size;
+  /** The scale; absent = that of these buckets. */
+  top?: AttemptBars["max"];
   label: string;
   /** Drawn behind the bars. */
   children?: ComponentChildren;
 }
 
-export function Bars({ buckets, size, label, children }: BarsProps) {
-  const { bars, baseline } = attemptBars(buckets, size);
+export function Bars({ buckets, size, top, label, children }: BarsProps) {
+  const { bars, baseline } = attemptBars(buckets, size, top);
   return (
     <svg
       class="bars"

@@ -161,17 +161,30 @@ export function Skeleton({ rows = 3 }: { rows?: number }) {
   );
 }
 
-export function EmptyState({ title, children }: { title: string; children?: ComponentChildren }) {
+interface EmptyStateProps {
+  title: string;
+  children?: ComponentChildren;
+  /** The next step as a button. */
+  action?: ComponentChildren;
+  /** The next step as a command. */
+  command?: string;
+}
+
+export function EmptyState({ title, children, action, command }: EmptyStateProps) {
   return (
     <div class="empty">
       <strong>{title}</strong>
       {children && <p>{children}</p>}
+      {action}
+      {command !== undefined && <code>{command}</code>}
     </div>
   );
 }
 
 interface ColumnOptions {
   title: string;
+  /** Shown instead of the title, which is then for the key only. */
+  head?: ComponentChildren;
   /** Whether only screen readers get the title. */
   isHidden?: boolean;
   class?: string;
@@ -196,9 +209,9 @@ export function Table({ caption, columns, children }: TableProps) {
       {caption}
       <thead>
         <tr>
-          {cells.map(({ title, isHidden, class: name }) => (
+          {cells.map(({ title, head, isHidden, class: name }) => (
             <th key={title} scope="col" class={name}>
-              {isHidden ? <span class="visually-hidden">{title}</span> : title}
+              {head ?? (isHidden ? <span class="visually-hidden">{title}</span> : title)}
             </th>
           ))}
         </tr>
@@ -239,6 +252,47 @@ export function ActionButton({ action, look = "plain", children }: ButtonProps) 
     </button>
   );
 }
+
+/** Further actions behind one button. Closes when one is chosen, on Escape, and when the focus leaves it. */
+export function Menu({ label, children }: { label: string; children: ComponentChildren }) {
+  const details = useRef<HTMLDetailsElement>(null);
+  const close = () => {
+    if (details.current) details.current.open = false;
+  };
+  return (
+    <details
+      class="menu"
+      ref={details}
+      onKeyDown={({ key }) => key === "Escape" && close()}
+      onFocusOut={({ relatedTarget }) => details.current?.contains(relatedTarget as Node | null) === false && close()}
+    >
+      <summary class="button plain">{label}</summary>
+      <div
+        // A dialog that an item opens returns the focus to what has it now.
+        onClickCapture={() => {
+          details.current?.querySelector("summary")?.focus();
+          close();
+        }}
+      >
+        {children}
+      </div>
+    </details>
+  );
+}
+
+/** A URL on one line: its end often tells it from others. */
+export const Url = ({ of: url, max = 56 }: { of: string; max?: number }) => (
+  <span class="url" title={url}>
+    {url.length <= max ? url : `${url.slice(0, max - 17)}…${url.slice(-16)}`}
+  </span>
+);
+
+/** The last part of an id, which commands accept too. The whole id is its tooltip. */
+export const ShortId = ({ of: id }: { of: string }) => (
+  <code class="fine" title={id}>
+    {id.slice(-12)}
+  </code>
+);
 
 /** Below a list that has older items. */
 export const LoadMore = ({ action }: { action: Action }) => (

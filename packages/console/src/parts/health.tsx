@@ -45,13 +45,13 @@ export function HealthNote({ health }: { health: Health }) {
             , next probe <Time at={next_probe_at} />
           </>
         )}
-        .
+        .{" "}
+        {last_error !== null && (
+          <>
+            <code>{last_error.error_code}</code> {last_error.hint}
+          </>
+        )}
       </p>
-      {last_error !== null && (
-        <p>
-          <code>{last_error.error_code}</code> {last_error.hint}
-        </p>
-      )}
     </div>
   );
 }

@@ -57,7 +57,7 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
   const verb = counted === undefined ? "Count" : recoverVerb(counted);
   return (
     <FormDialog
-      title="Recover deliveries"
+      title="Resend deliveries"
       action={counted === undefined ? count : recover}
       verb={verb}
       isReady={isReady}
@@ -99,6 +99,6 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
 }
 
 function recoverVerb({ count, complete }: RecoveryCount): string {
-  if (!complete) return `Recover ${count}+`;
-  return count === 0 ? "Recover" : `Recover ${count}`;
+  if (!complete) return `Resend ${count}+`;
+  return count === 0 ? "Resend" : `Resend ${count}`;
 }

@@ -6,21 +6,26 @@ import { useSignedIn } from "../data/signed-in.ts";
 import { ActionButton, ErrorMessage } from "./components.tsx";
 import { useAction } from "./use-action.ts";
 
-/** Sends a sample deployment event. Only in a local run. */
-export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: () => void }) {
-  const { announce } = useSignedIn();
+/** What the window hears after an event was sent: lists of deliveries reload. */
+export const EVENT_SENT = "deployment-event-sent";
+
+/** Sends a sample deployment event, behind a button. Only in a local run: nothing elsewhere. */
+export function SendEvent({ projectId }: { projectId: string }) {
+  const { announce, canSendEvents } = useSignedIn();
   const [name, setName] = useState<EventName>("deploy.succeeded");
   const [data, setData] = useState('{"environment":"production"}');
   const send = useAction(async () => {
     await sendDeploymentEvent(projectId, name, objectIn(data));
     announce(`${name} was added to the queue.`);
-    onSent?.();
+    dispatchEvent(new Event(EVENT_SENT));
   });
+  if (!canSendEvents) return null;
   return (
-    <>
+    <details class="menu">
+      <summary class="button plain small">Simulate a deployment</summary>
       <div class="send-event">
         <label>
-          <span>Simulate a deployment</span>
+          <span>Simulated event</span>
           <input
             list="known-events"
             autoComplete="off"
@@ -44,9 +49,9 @@ export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: (
           />
         </label>
         <ActionButton action={send}>Send deployment event</ActionButton>
+        <ErrorMessage error={send.error} />
       </div>
-      <ErrorMessage error={send.error} />
-    </>
+    </details>
   );
 }
 

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { accessHref, eventsHref, projectAuditHref, projectDeliveriesHref, projectHref } from "../data/route.ts";
 import { updateTitle } from "./components.tsx";
@@ -7,10 +8,18 @@ interface Tab {
   href: string;
 }
 
+interface TabsProps {
+  label: string;
+  tabs: Tab[];
+  chosen: string;
+  /** Beside the tabs. */
+  children?: ComponentChildren;
+}
+
 /** Links to the views of a screen. The title of the page names the chosen one, unless it is the first. */
-export function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chosen: string }) {
+export function Tabs({ label, tabs, chosen, children }: TabsProps) {
   useEffect(updateTitle);
-  return (
+  const links = (
     <nav class="tabs" aria-label={label}>
       {tabs.map(({ name, href }, index) => (
         <a
@@ -24,6 +33,12 @@ export function Tabs({ label, tabs, chosen }: { label: string; tabs: Tab[]; chos
       ))}
     </nav>
   );
+  return (
+    <div class="tab-row">
+      {links}
+      {children}
+    </div>
+  );
 }
 
 type ProjectTab = "Webhooks" | "Deliveries" | "Events" | "Access" | "Audit";
@@ -33,10 +48,11 @@ interface ProjectTabsProps {
   chosen: ProjectTab;
   /** Whether the views for admins are shown. Default: true. */
   isAdmin?: boolean;
+  children?: ComponentChildren;
 }
 
 /** The views of a project. The last two are for admins. */
-export function ProjectTabs({ projectId, chosen, isAdmin = true }: ProjectTabsProps) {
+export function ProjectTabs({ projectId, chosen, isAdmin = true, children }: ProjectTabsProps) {
   const tabs: (Tab & { name: ProjectTab })[] = [
     { name: "Webhooks", href: projectHref(projectId) },
     { name: "Deliveries", href: projectDeliveriesHref(projectId) },
@@ -46,5 +62,9 @@ export function ProjectTabs({ projectId, chosen, isAdmin = true }: ProjectTabsPr
     { name: "Access", href: accessHref(projectId) },
     { name: "Audit", href: projectAuditHref(projectId) },
   ];
-  return <Tabs label="Project" tabs={isAdmin ? [...tabs, ...forAdmins] : tabs} chosen={chosen} />;
+  return (
+    <Tabs label="Project" tabs={isAdmin ? [...tabs, ...forAdmins] : tabs} chosen={chosen}>
+      {children}
+    </Tabs>
+  );
 }

@@ -2,17 +2,25 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client, Delivery, WebhookRef } from "../../../client/src/client.ts";
 import { deliveryFiltersOf } from "../data/address-filters.ts";
 import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery } from "../data/route.ts";
-import { useSignedIn } from "../data/signed-in.ts";
 import { duration } from "../data/time.ts";
-import { EmptyState, ErrorMessage, LoadMore, Skeleton, StatusBadge, Table, Time } from "../parts/components.tsx";
+import {
+  EmptyState,
+  ErrorMessage,
+  isFailing,
+  LoadMore,
+  ShortId,
+  Skeleton,
+  StatusBadge,
+  Table,
+  Time,
+} from "../parts/components.tsx";
 import { useDialog } from "../parts/dialog.tsx";
 import { DeliveryFilterBar } from "../parts/filter-bar.tsx";
 import { lazy } from "../parts/lazy.tsx";
-import { SendEvent } from "../parts/send-event.tsx";
+import { EVENT_SENT } from "../parts/send-event.tsx";
 import { usePages } from "../parts/use-pages.ts";
 import { WaitingNote } from "../parts/waiting.tsx";
 
-const RecoverDialog = lazy(async () => (await import("../parts/recover.tsx")).RecoverDialog);
 const ResendDialog = lazy(async () => (await import("../parts/resend.tsx")).ResendDialog);
 
 const PAGE_SIZE = 20;
@@ -23,6 +31,7 @@ const PENDING_INTERVAL_MS = 2_000;
 const IDLE_INTERVAL_MS = 3_000;
 /** A filtered list, or one of a project, may read a thousand rows, so it is reloaded less often. */
 const SEARCH_INTERVAL_MS = 10_000;
+
 /** A new event needs this long to become a delivery. */
 const FAN_OUT_MS = 300;
 
@@ -36,7 +45,6 @@ interface Scope {
 interface DeliveryListProps {
   scope: Scope;
   isAdmin: boolean;
-  canRecover: boolean;
   openId: string | undefined;
   query: Query;
   /** The names of the project's webhooks by id, or their URLs without scheme, for a list of all webhooks. */
@@ -44,9 +52,8 @@ interface DeliveryListProps {
 }
 
 /** Deliveries of a webhook or of a project, newest first, reloaded at an interval. */
-export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhookNames }: DeliveryListProps) {
+export function DeliveryList({ scope, isAdmin, openId, query, webhookNames }: DeliveryListProps) {
   const { projectId, webhookId } = scope;
-  const { canSendEvents } = useSignedIn();
   const filters = deliveryFiltersOf(query);
   const href = webhookId === undefined ? projectDeliveriesHref(projectId) : webhookHref(projectId, webhookId);
   const isSearch = webhookId === undefined || Object.keys(filters).some((name) => name !== "status");
@@ -63,19 +70,8 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
     },
   );
   const selection = useSelection(shown);
-  const { dialog, show, close, done } = useDialog(reload);
+  const { dialog, show, close } = useDialog(reload);
   const isFiltered = Object.keys(filters).length > 0;
-  const recover =
-    isAdmin && canRecover && webhookId !== undefined
-      ? () =>
-          show(
-            <RecoverDialog
-              webhookRef={{ projectId, webhookId }}
-              onClose={close}
-              onDone={(count) => done(recoveredText(count))}
-            />,
-          )
-      : undefined;
   const resend = () =>
     show(
       <ResendDialog
@@ -89,6 +85,12 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
       />,
     );
 
+  useEffect(() => {
+    const reloadSoon = () => setTimeout(reload, FAN_OUT_MS);
+    addEventListener(EVENT_SENT, reloadSoon);
+    return () => removeEventListener(EVENT_SENT, reloadSoon);
+  }, [reload]);
+
   const lastOpenId = useRef(openId);
   useEffect(() => {
     // When a delivery is closed, the focus returns to its row.
@@ -98,27 +100,14 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
 
   return (
     <section class="list" aria-label="Deliveries">
-      {canSendEvents && isAdmin && <SendEvent projectId={projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />}
-      <DeliveryFilterBar href={href} filters={filters} />
-      <div class="bar">
-        {isAdmin && shown.length > 0 && (
-          <label>
-            <input type="checkbox" checked={selection.isAll} onChange={selection.toggleAll} />
-            <span>Select all shown</span>
-          </label>
-        )}
+      <DeliveryFilterBar href={href} filters={filters}>
+        <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
         {isAdmin && selection.chosen.length > 0 && (
-          <button type="button" class="plain small" onClick={resend}>
+          <button type="button" class="primary small" onClick={resend}>
             Resend {selection.chosen.length}
           </button>
         )}
-        <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
-        {recover && (
-          <button type="button" class="plain small" onClick={recover}>
-            Recover…
-          </button>
-        )}
-      </div>
+      </DeliveryFilterBar>
       <ErrorMessage error={error} />
       {!isLoaded && !error && <Skeleton rows={5} />}
       {isLoaded && shown.length === 0 && (
@@ -135,7 +124,20 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
       {shown.length > 0 && (
         <Table
           columns={[
-            ...(isAdmin ? [{ title: "Selected", isHidden: true }] : []),
+            ...(isAdmin
+              ? [
+                  {
+                    title: "Selected",
+                    class: "select",
+                    head: (
+                      <label>
+                        <span class="visually-hidden">Select all shown</span>
+                        <input type="checkbox" checked={selection.isAll} onChange={selection.toggleAll} />
+                      </label>
+                    ),
+                  },
+                ]
+              : []),
             "Status",
             "Event",
             ...(webhookNames ? ["Webhook"] : []),
@@ -150,7 +152,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
               {isAdmin && (
                 <td class="select">
                   <label>
-                    <span class="visually-hidden">Select delivery {delivery.id}</span>
+                    <span class="visually-hidden">Select {nameOf(delivery, webhookNames)}</span>
                     <input
                       type="checkbox"
                       checked={selection.has(delivery)}
@@ -172,6 +174,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
                     webhookId === undefined ? {} : { ...filters },
                   )}
                   aria-current={delivery.id === openId ? "true" : undefined}
+                  aria-label={nameOf(delivery, webhookNames)}
                 >
                   <code>{delivery.event}</code>
                 </a>{" "}
@@ -180,9 +183,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
               {webhookNames && (
                 <td class="webhook">{webhookNames.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>
               )}
-              <td class="deployment">
-                {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
-              </td>
+              <td class="deployment">{delivery.deployment_id !== null && <ShortId of={delivery.deployment_id} />}</td>
               <td class="waits" data-label="attempts">
                 <span class="number">{delivery.attempt_count}</span>
                 <WaitingNote waiting={delivery} />
@@ -203,10 +204,23 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, webhoo
   );
 }
 
+const resultIn = ({ error_code, status_code }: NonNullable<Delivery["last_attempt"]>): string =>
+  error_code === null || error_code === "http_status" ? String(status_code) : error_code;
+
 /** `401 · 12 ms`, `timeout · 15 s`. */
-function resultOf({ error_code, status_code, duration_ms }: NonNullable<Delivery["last_attempt"]>): string {
-  const result = error_code === null || error_code === "http_status" ? String(status_code) : error_code;
-  return `${result} · ${duration(duration_ms)}`;
+const resultOf = (attempt: NonNullable<Delivery["last_attempt"]>): string =>
+  `${resultIn(attempt)} · ${duration(attempt.duration_ms)}`;
+
+/** `succeeded: 200 in 12 ms` */
+export const outcomeOf = ({ status, last_attempt }: Pick<Delivery, "status" | "last_attempt">): string =>
+  last_attempt ? `${status}: ${resultIn(last_attempt)} in ${duration(last_attempt.duration_ms)}` : status;
+
+/** Tells a row from the others to somebody who hears a list of links: `deploy.failed to Chat, failing, 10:21:14 PM`. */
+function nameOf(delivery: Delivery, webhookNames: Map<string, string> | undefined): string {
+  const webhook = webhookNames?.get(delivery.webhook_id);
+  const time = new Date(delivery.created_at).toLocaleTimeString();
+  const status = isFailing(delivery) ? "failing" : delivery.status;
+  return `${delivery.event}${webhook === undefined ? "" : ` to ${webhook}`}, ${status}, ${time}`;
 }
 
 function emptyTitle(isFiltered: boolean, hasMore: boolean): string {
@@ -214,8 +228,9 @@ function emptyTitle(isFiltered: boolean, hasMore: boolean): string {
   return isFiltered ? "No deliveries match the filters" : "No deliveries yet";
 }
 
-function recoveredText(count: number): string {
-  if (count === 0) return "There were no deliveries to recover.";
+/** @param none what to say if none was sent */
+export function sentAgainText(count: number, none: string): string {
+  if (count === 0) return none;
   return count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`;
 }
 

@@ -1,7 +1,8 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../../client/src/client.ts";
 import { curlOf } from "../data/attempt-request.ts";
 import { deliveryHref } from "../data/route.ts";
+import { awaitedDeliveries } from "../data/session.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { duration } from "../data/time.ts";
 import { triggerMarks } from "../data/vocabulary.ts";
@@ -19,6 +20,8 @@ import { lazy } from "../parts/lazy.tsx";
 import { useAction } from "../parts/use-action.ts";
 import { useLoaded } from "../parts/use-loaded.ts";
 import { isBeingSent, needsWaitingBox, WaitingBox } from "../parts/waiting.tsx";
+
+import { outcomeOf } from "./deliveries.tsx";
 
 const AsSent = lazy(async () => (await import("../parts/as-sent.tsx")).AsSent);
 
@@ -43,9 +46,14 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
     ({ status }) => (status === "pending" ? PENDING_INTERVAL_MS : DONE_INTERVAL_MS),
   );
   const { data: delivery, error, reload } = loaded;
+  useEffect(() => {
+    if (!delivery || delivery.status === "pending" || !awaitedDeliveries.delete(deliveryId)) return;
+    announce(`${delivery.event} ${outcomeOf(delivery)}.`);
+  }, [delivery, deliveryId, announce]);
   const redeliver = useAction(async (client) => {
     await client.redeliver(webhookRef, deliveryId);
-    announce("Redelivery scheduled.");
+    awaitedDeliveries.add(deliveryId);
+    announce("The delivery is sent again.");
     reload();
   });
   return (
@@ -54,7 +62,7 @@ export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref
         <Heading level={2}>{delivery ? <code>{delivery.event}</code> : "Delivery"}</Heading>
         {delivery && <StatusBadge delivery={delivery} />}
         <div class="actions">
-          {isAdmin && delivery && <ActionButton action={redeliver}>Redeliver</ActionButton>}
+          {isAdmin && delivery && <ActionButton action={redeliver}>Resend</ActionButton>}
           <a class="button plain" href={closeHref}>
             Close
           </a>

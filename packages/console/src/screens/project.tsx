@@ -1,8 +1,19 @@
+import { mostOf } from "../data/chart-points.ts";
 import { type ProjectView, type Query, verifyHref, webhookHref } from "../data/route.ts";
 import { revealedSecrets } from "../data/session.ts";
-import { useSignedIn } from "../data/signed-in.ts";
 import { Sparkline } from "../parts/bars.tsx";
-import { Badge, EmptyState, ErrorMessage, Events, Heading, Skeleton, Table, Time } from "../parts/components.tsx";
+import {
+  Badge,
+  EmptyState,
+  ErrorMessage,
+  Events,
+  Heading,
+  ShortId,
+  Skeleton,
+  Table,
+  Time,
+  Url,
+} from "../parts/components.tsx";
 import { SecretDialog, useDialog } from "../parts/dialog.tsx";
 import { CertificationBadge, HealthBadge, useListStats } from "../parts/health.tsx";
 import { lazy } from "../parts/lazy.tsx";
@@ -27,7 +38,6 @@ interface ProjectScreenProps {
 
 /** A project: its webhooks, their deliveries and its deployment events. */
 export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
-  const { canSendEvents } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
   const loaded = useLoaded(projectId, (client) => client.listWebhooks(projectId), WEBHOOKS_INTERVAL_MS);
   const { data: webhooks, error, reload } = loaded;
@@ -72,13 +82,15 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
     );
   const isReady = webhooks !== undefined && isKnown;
   const stats = useListStats(projectId, view === "webhooks" ? webhooks : undefined);
+  const top = mostOf([...stats.values()].flatMap(({ buckets }) => buckets));
 
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-      </nav>
       <div class="head">
+        <nav class="crumbs" aria-label="Breadcrumb">
+          <a href="#/projects">Projects</a>
+          <span aria-hidden="true">/</span>
+        </nav>
         <Heading>{project?.name ?? "Project"}</Heading>
         {project && !isAdmin && <Badge tone="neutral">Read-only (viewer)</Badge>}
         {isAdmin && (
@@ -87,8 +99,11 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
           </button>
         )}
       </div>
-      {isKnown && <ProjectTabs projectId={projectId} chosen={tabOf[view]} isAdmin={isAdmin} />}
-      {canSendEvents && isAdmin && view !== "deliveries" && <SendEvent projectId={projectId} />}
+      {isKnown && (
+        <ProjectTabs projectId={projectId} chosen={tabOf[view]} isAdmin={isAdmin}>
+          {isAdmin && <SendEvent projectId={projectId} />}
+        </ProjectTabs>
+      )}
       {view === "events" && <EventsView projectId={projectId} query={query} />}
       {view !== "events" && <ErrorMessage error={error} />}
       {!isReady && !error && view !== "events" && <Skeleton />}
@@ -96,14 +111,23 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         <DeliveryList
           scope={{ projectId }}
           isAdmin={isAdmin}
-          canRecover={false}
           openId={undefined}
           query={query}
           webhookNames={new Map(webhooks.map(({ id, name, url }) => [id, name ?? url.replace(/^https?:\/\//, "")]))}
         />
       )}
       {isReady && view === "webhooks" && webhooks.length === 0 && (
-        <EmptyState title="No webhooks yet">
+        <EmptyState
+          title="No webhooks yet"
+          action={
+            isAdmin && (
+              <button type="button" class="primary" onClick={openForm}>
+                New webhook
+              </button>
+            )
+          }
+          command={`svc webhooks create https://… --events 'deploy.*' --project ${projectId}`}
+        >
           A webhook sends this project's deployment events to your URL, signed and with retries.
         </EmptyState>
       )}
@@ -111,9 +135,11 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         <Table columns={["Webhook", "Events", "Health", "Last 24 h", "Last success"]}>
           {webhooks.map((webhook) => (
             <tr key={webhook.id} class="linked">
-              <td class="strong breaks">
-                <a href={webhookHref(projectId, webhook.id)}>{webhook.name ?? webhook.url}</a>
-                {webhook.name !== undefined && <span class="fine"> {webhook.url}</span>}
+              <td class="strong">
+                <a href={webhookHref(projectId, webhook.id)}>{webhook.name ?? <Url of={webhook.url} max={44} />}</a>
+                <span class="fine below">
+                  <ShortId of={webhook.id} /> {webhook.name !== undefined && <Url of={webhook.url} max={44} />}
+                </span>
               </td>
               <td>
                 <Events names={webhook.events} max={2} />
@@ -125,7 +151,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
                 </span>
               </td>
               <td>
-                <Sparkline stats={stats.get(webhook.id)} />
+                <Sparkline stats={stats.get(webhook.id)} top={top} />
               </td>
               <td data-label="last success">
                 {webhook.health.last_success_at === null ? (

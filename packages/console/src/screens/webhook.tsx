@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { formatLabels } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { Client, Webhook } from "../../../client/src/client.ts";
 import { filterLines, listsEvent } from "../../../client/src/event-filter.ts";
@@ -15,7 +15,7 @@ import {
   webhookHref,
   withQuery,
 } from "../data/route.ts";
-import { previousSecretExpiresAt, recordRotation, revealedSecrets } from "../data/session.ts";
+import { awaitedDeliveries, previousSecretExpiresAt, recordRotation, revealedSecrets } from "../data/session.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import {
   ActionButton,
@@ -24,23 +24,27 @@ import {
   ErrorMessage,
   Events,
   Heading,
+  Menu,
   RadioGroup,
   Skeleton,
   Time,
+  Url,
 } from "../parts/components.tsx";
 import { ConfirmDialog, FormDialog, OverlapDialog, SecretDialog, useDialog } from "../parts/dialog.tsx";
 import { FilterTrial } from "../parts/filter-field.tsx";
 import { CertificationBadge, HealthBadge, HealthNote } from "../parts/health.tsx";
 import { lazy } from "../parts/lazy.tsx";
+import { SendEvent } from "../parts/send-event.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { type LeadTo, useAction } from "../parts/use-action.ts";
 import { useLoaded } from "../parts/use-loaded.ts";
 import { useNow } from "../parts/use-now.ts";
 import { WebhookForm } from "../parts/webhook-form.tsx";
-import { DeliveryList } from "./deliveries.tsx";
+import { DeliveryList, sentAgainText } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { useProject } from "./projects.tsx";
 
+const RecoverDialog = lazy(async () => (await import("../parts/recover.tsx")).RecoverDialog);
 const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
 const Certification = lazy(async () => (await import("./certification.tsx")).Certification);
 const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
@@ -64,41 +68,50 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
   const loaded = useLoaded(webhookId, (client) => client.getWebhook(webhookRef), WEBHOOK_INTERVAL_MS);
   const { data: webhook, error, reload } = loaded;
   const dialogs = useDialog(reload);
+  // A dialog of one view is none of the next.
+  useEffect(dialogs.close, [view]);
 
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-        <span aria-hidden="true">/</span>
-        <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
-      </nav>
-      {webhook === undefined && error && <Heading>Webhook</Heading>}
+      <div class="head">
+        <nav class="crumbs" aria-label="Breadcrumb">
+          <a href="#/projects">Projects</a>
+          <span aria-hidden="true">/</span>
+          <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
+          <span aria-hidden="true">/</span>
+        </nav>
+        {webhook === undefined && error && <Heading>Webhook</Heading>}
+        {webhook !== undefined && isKnown && (
+          <>
+            <Heading>{webhook.name ?? <Url of={webhook.url} />}</Heading>
+            <HealthBadge webhook={webhook} />
+            <CertificationBadge webhook={webhook} />
+            <p class="facts">
+              {webhook.name !== undefined && (
+                <span class="fine">
+                  <Url of={webhook.url} />
+                </span>
+              )}
+              <Events names={webhook.events} />
+              {webhook.format && <span class="chip">{formatLabels[webhook.format]}</span>}
+              {webhook.delivery && (
+                <span class="chip">
+                  latest state{webhook.settle_seconds === undefined ? "" : `, after ${webhook.settle_seconds} s`}
+                </span>
+              )}
+              {webhook.header_names && <span class="fine">headers {webhook.header_names.join(", ")}</span>}
+              <span class="fine">
+                created <Time at={webhook.created_at} />
+              </span>
+            </p>
+            {isAdmin && <Actions webhook={webhook} {...dialogs} />}
+          </>
+        )}
+      </div>
       <ErrorMessage error={error} />
       {(webhook === undefined || !isKnown) && !error && <Skeleton />}
       {webhook !== undefined && isKnown && (
         <>
-          <div class="head">
-            <Heading>
-              <span class="url">{webhook.name ?? webhook.url}</span>
-            </Heading>
-            {isAdmin && <Actions webhook={webhook} {...dialogs} />}
-          </div>
-          <p class="facts">
-            <HealthBadge webhook={webhook} />
-            <CertificationBadge webhook={webhook} />
-            {webhook.name !== undefined && <span class="fine breaks">{webhook.url}</span>}
-            <Events names={webhook.events} />
-            {webhook.format && <span class="chip">{formatLabels[webhook.format]}</span>}
-            {webhook.delivery && (
-              <span class="chip">
-                latest state{webhook.settle_seconds === undefined ? "" : `, after ${webhook.settle_seconds} s`}
-              </span>
-            )}
-            {webhook.header_names && <span class="fine">headers {webhook.header_names.join(", ")}</span>}
-            <span class="fine">
-              created <Time at={webhook.created_at} />
-            </span>
-          </p>
           {webhook.filter && (
             <details>
               <summary>
@@ -110,7 +123,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
           {webhook.suspended_at !== undefined && (
             <p class="note bad">
               The operator has suspended the project <Time at={webhook.suspended_at} />. Its deliveries are held until
-              the suspension ends and an admin recovers them.
+              the suspension ends and an admin resends them.
             </p>
           )}
           {webhook.mode === "shadow" && (
@@ -120,7 +133,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
             <p class={webhook.disabled_reason === "manual" ? "note neutral" : "note bad"}>
               Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
               {causeOfDisabling(webhook.disabled_reason)}. New events are held until an admin enables the webhook and
-              recovers them.
+              resends them.
             </p>
           )}
           {/* The health view has the same facts. */}
@@ -136,7 +149,9 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
               { name: tabOf.certification, href: certificationHref(projectId, webhookId) },
               { name: tabOf.verify, href: verifyHref(projectId, webhookId) },
             ]}
-          />
+          >
+            {isAdmin && view === "deliveries" && <SendEvent projectId={projectId} />}
+          </Tabs>
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "health" && <HealthView webhook={webhook} webhookRef={webhookRef} query={query} />}
           {view === "certification" && (
@@ -148,13 +163,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
           )}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
-              <DeliveryList
-                scope={webhookRef}
-                query={query}
-                isAdmin={isAdmin}
-                canRecover={webhook.enabled && webhook.suspended_at === undefined}
-                openId={deliveryId}
-              />
+              <DeliveryList scope={webhookRef} query={query} isAdmin={isAdmin} openId={deliveryId} />
               {deliveryId && (
                 <DeliveryDetail
                   key={deliveryId}
@@ -193,6 +202,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         webhook={webhook}
         onClose={close}
         onSent={(id, leadTo) => {
+          awaitedDeliveries.add(id);
           done("Test delivery sent to the queue.");
           leadTo(deliveryHref(projectId, webhookId, id));
         }}
@@ -211,7 +221,7 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         </p>
         <p>
           No delivery is lost: pending deliveries and those of new events are held. After you enable the webhook, send
-          them with “Recover…”.
+          them with “Resend…”.
         </p>
       </ConfirmDialog>,
     );
@@ -279,30 +289,41 @@ function Actions({ webhook, show, close, done }: ActionsProps) {
         </p>
       </ConfirmDialog>,
     );
+  const { state } = webhook.health;
+  const isFailing = state === "failing" || state === "probing";
+  const canResend = webhook.enabled && webhook.suspended_at === undefined;
+  const resend = () =>
+    show(
+      <RecoverDialog
+        webhookRef={webhookRefOf(webhook)}
+        onClose={close}
+        onDone={(count) => done(sentAgainText(count, "There were no deliveries to send again."))}
+      />,
+    );
+  const test = { run: sendTest, isBusy: false, error: undefined };
+  // One that fits the state. The others are in the menu.
+  const [primary, verb] = !webhook.enabled
+    ? [enable, "Enable"]
+    : webhook.mode === "shadow"
+      ? [goLive, "Go live"]
+      : isFailing && canResend
+        ? [{ ...test, run: resend }, "Send what waits"]
+        : [test, "Send test"];
   return (
     <div class="actions">
-      <button type="button" class={webhook.enabled ? "primary" : "plain"} onClick={sendTest}>
-        Send test
-      </button>
-      {webhook.enabled ? (
-        <button type="button" class="plain" onClick={disable}>
-          Disable
-        </button>
-      ) : (
-        <ActionButton action={enable} look="primary">
-          Enable
+      <ActionButton action={primary} look="primary">
+        {verb}
+      </ActionButton>
+      <Menu label="More">
+        {verb !== "Send test" && <ActionButton action={test}>Send test</ActionButton>}
+        {canResend && <ActionButton action={{ ...test, run: resend }}>Resend…</ActionButton>}
+        <ActionButton action={{ ...test, run: edit }}>Edit</ActionButton>
+        <ActionButton action={{ ...test, run: rotate }}>Rotate secret</ActionButton>
+        {webhook.enabled && <ActionButton action={{ ...test, run: disable }}>Disable</ActionButton>}
+        <ActionButton action={{ ...test, run: remove }} look="danger">
+          Delete
         </ActionButton>
-      )}
-      {webhook.mode === "shadow" && <ActionButton action={goLive}>Go live</ActionButton>}
-      <button type="button" class="plain" onClick={edit}>
-        Edit
-      </button>
-      <button type="button" class="plain" onClick={rotate}>
-        Rotate secret
-      </button>
-      <button type="button" class="danger" onClick={remove}>
-        Delete
-      </button>
+      </Menu>
       <ErrorMessage error={enable.error ?? goLive.error} />
     </div>
   );

@@ -196,7 +196,7 @@ describe("a failed load", () => {
     respond(`GET ${webhookId}`, () => failure(404, "not_found", "There is no such webhook."));
     await start();
     await shows("not_found");
-    expect([count("h1"), textOf()]).toEqual([1, expect.stringContaining("Projects / Shop Webhook")]);
+    expect([count("h1"), textOf()]).toEqual([1, expect.stringContaining("Projects / Shop / Webhook")]);
     await elapse(60_000);
     expect(sentTo(`GET ${webhookId}`)).toHaveLength(1);
   });
