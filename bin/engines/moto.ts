@@ -16,10 +16,9 @@ export const engine: Engine = {
   install: "pipx install 'moto[server]'",
   run: () =>
     withServer(["moto_server", "-H", "127.0.0.1", "-p", String(PORT)], endpoint, {}, async () => {
-      const env = { AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_SQS: endpoint };
+      const env = { TEST_ENGINES: endpoint };
       await runToEnd(["npm", "run", "--silent", "bench", "--", "kills"], { env });
-      await runToEnd(["npm", "run", "--silent", "jest", "--", "--ci", ...tests.map((path) => `test/.*${path}`)], {
-        env: { TEST_ENGINES: endpoint },
-      });
+      const paths = tests.map((path) => `test/.*${path}`);
+      await runToEnd(["npm", "run", "--silent", "jest", "--", "--ci", ...paths], { env });
     }),
 };
