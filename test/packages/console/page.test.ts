@@ -51,7 +51,9 @@ test("the first screen needs at most 30 KB gzip, the rest is loaded later, and w
   const written = readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8")]);
   rmSync(folder, { recursive: true });
   const atStart = filesAtStart(files);
-  const later = files.filter((file) => !atStart.includes(file));
+  const isFont = ({ name }: PageFile) => name.startsWith("inter-");
+  expect(files.filter(isFont).reduce((sum, { body }) => sum + body.length, 0)).toBeLessThan(60_000);
+  const later = files.filter((file) => !atStart.includes(file) && !isFont(file));
   expect(files.map(({ name }) => name)).toEqual(
     expect.arrayContaining(["index.html", "main.js", "console.css", "icon.svg", "receivers.json"]),
   );
@@ -65,8 +67,8 @@ test("the first screen needs at most 30 KB gzip, the rest is loaded later, and w
 });
 
 test("the page contains no address of another server and uses no persistent storage", async () => {
-  // The page only shows the texts of receivers.json.
-  const files = (await buildConsole()).filter(({ name }) => name !== "receivers.json");
+  // The page only shows the texts of receivers.json, and does not load the license of its font.
+  const files = (await buildConsole()).filter(({ name }) => !["receivers.json", "inter-license.txt"].includes(name));
   const text = files.map(({ body }) => textOf(body)).join("\n");
   const addresses = [...text.matchAll(/(?:https?:)?\/\/[\w.-]+\.[a-z]{2,}/g)].map(([address]) => address);
   // Names of XML namespaces, which browsers do not load.
