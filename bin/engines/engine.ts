@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import net, { type AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../command/start-error.ts";
@@ -70,4 +71,19 @@ export async function withServer(
 export async function runToEnd([program, ...args]: Command, { env, cwd }: Place = {}): Promise<void> {
   const [code] = await once(spawn(program, args, { stdio: "inherit", cwd, env: { ...process.env, ...env } }), "exit");
   if (code !== 0) throw new StartError(`${program} exited with ${code}.`);
+}
+
+/** Waits until a condition is true. @throws StartError when it is not in time */
+export async function until(what: string, seconds: number, isTrue: () => boolean): Promise<void> {
+  for (const endsAt = Date.now() + seconds * 1_000; !isTrue(); await sleep(100)) {
+    if (Date.now() > endsAt) throw new StartError(`No ${what} in ${seconds} s.`);
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), "close");
+  return port;
 }

@@ -12,3 +12,11 @@ test("an engine is not skipped when all its programs are in a folder of PATH", (
   expect(skipReason(engine)).toBe("Skipped, because no-such-program is not in PATH: install it with none");
   expect(skipReason({ ...engine, programs: ["sh"] })).toBeUndefined();
 });
+
+test.each(["cloudformation", "receivers", "runtime", "schemathesis"])("the engine %s is skipped too", async (name) => {
+  const { code, stdout } = await commandHere("engines", [name], { PATH: "/nowhere" });
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^Skipped, because .+ is not in PATH: .+\n$/),
+  });
+});
