@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import net, { type AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError } from "../command/start-error.ts";
@@ -78,12 +77,4 @@ export async function until(what: string, seconds: number, isTrue: () => boolean
   for (const endsAt = Date.now() + seconds * 1_000; !isTrue(); await sleep(100)) {
     if (Date.now() > endsAt) throw new StartError(`No ${what} in ${seconds} s.`);
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await once(server.close(), "close");
-  return port;
 }

@@ -15,7 +15,7 @@ import { demoUser, seedDemoUser } from "../demo/demo-user.ts";
 import { fromSources } from "../emulator/lambda.ts";
 import { logToFile } from "../emulator/log-file.ts";
 import { startService } from "../emulator/service.ts";
-import { type Engine, freePort, until } from "./engine.ts";
+import { type Engine, until } from "./engine.ts";
 
 export const engine: Engine = {
   summary: "20,000 deliveries through DNS and TLS to nginx and Python's server, while nginx replaces its workers",
@@ -28,6 +28,10 @@ export const engine: Engine = {
       if (batch % 9 === 0) nginx.kill("SIGHUP");
     }),
 };
+
+const DNS_PORT = 8_600;
+const PYTHON_PORT = 8_601;
+const nginxPort = (server: number) => 8_602 + server;
 
 const ok = 'location / { return 200 "ok"; }';
 /** Lines of a `server` of nginx. */
@@ -64,6 +68,32 @@ class Handler(http.BaseHTTPRequestHandler):
 http.ThreadingHTTPServer.request_queue_size = 128
 http.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()`;
 
+/** Starts the receivers until the end of this process. They append the delivery id of each request to `log`. @returns nginx */
+function startReceivers(folder: string): ChildProcess {
+  const at = (name: string) => join(folder, name);
+  const certificate = "req -x509 -newkey rsa:2048 -nodes -subj /CN=engines -addext subjectAltName=DNS:*.receivers.test";
+  const files = ["-keyout", at("key.pem"), "-out", at("cert.pem")];
+  execFileSync("openssl", [...certificate.split(" "), ...files], { stdio: "ignore" });
+  process.env.NODE_EXTRA_CA_CERTS = at("cert.pem");
+  // As that variable does for a process that starts with it.
+  setDefaultCACertificates([...getCACertificates("default"), readFileSync(at("cert.pem"), "utf8")]);
+  process.env.DNS_SERVERS = `127.0.0.1:${DNS_PORT}`;
+  const listeners = servers.map((lines, index) => `server { listen 127.0.0.1:${nginxPort(index)} ssl; ${lines} }`);
+  writeFileSync(at("nginx.conf"), nginxConfig(folder, listeners));
+  writeFileSync(at("large"), "x".repeat(1_000_000));
+  writeFileSync(at("log"), "");
+  const start = (command: string, ...more: string[]) => {
+    const [program = "", ...args] = [...command.split(" "), ...more];
+    const child = spawn(program, args, { stdio: ["ignore", "ignore", "inherit"] });
+    process.once("exit", () => child.kill());
+    child.unref();
+    return child;
+  };
+  start(`dnsmasq -k -R -h -z -C /dev/null -a 127.0.0.1 -p ${DNS_PORT} -A /receivers.test/127.0.0.1`);
+  start("python3 -c", pythonServer, String(PYTHON_PORT), at("log"));
+  return start(`nginx -p ${folder} -c ${at("nginx.conf")} -e ${at("errors")}`);
+}
+
 /**
  * Sends events to a local run, each of which all receivers get, and counts lost deliveries and repeated requests.
  * @param crashes upper bound on the repeated requests that the attempts do not explain: a sender that crashes records none
@@ -78,36 +108,16 @@ export async function deliver(
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "engines-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const at = (name: string) => join(folder, name);
-  const [dnsPort, pythonPort, ...ports] = await Promise.all(["DNS", "Python", ...servers].map(freePort));
-  const certificate = "req -x509 -newkey rsa:2048 -nodes -subj /CN=engines -addext subjectAltName=DNS:*.receivers.test";
-  const files = ["-keyout", at("key.pem"), "-out", at("cert.pem")];
-  execFileSync("openssl", [...certificate.split(" "), ...files], { stdio: "ignore" });
-  process.env.NODE_EXTRA_CA_CERTS = at("cert.pem");
-  // As that variable does for a process that starts with it.
-  setDefaultCACertificates([...getCACertificates("default"), readFileSync(at("cert.pem"), "utf8")]);
-  process.env.DNS_SERVERS = `127.0.0.1:${dnsPort}`;
-  const listeners = servers.map((lines, index) => `server { listen 127.0.0.1:${ports[index]} ssl; ${lines} }`);
-  writeFileSync(at("nginx.conf"), nginxConfig(folder, listeners));
-  writeFileSync(at("large"), "x".repeat(1_000_000));
-  writeFileSync(at("log"), "");
-  const start = (command: string, ...more: string[]) => {
-    const [program = "", ...args] = [...command.split(" "), ...more];
-    return spawn(program, args, { stdio: ["ignore", "ignore", "inherit"] });
-  };
-  const nginx = start(`nginx -p ${folder} -c ${at("nginx.conf")} -e ${at("errors")}`);
-  const dns = start(`dnsmasq -k -R -h -z -C /dev/null -a 127.0.0.1 -p ${dnsPort} -A /receivers.test/127.0.0.1`);
-  const python = start("python3 -c", pythonServer, String(pythonPort), at("log"));
-
+  const nginx = startReceivers(folder);
   logToFile(folder);
-  const settings = readSettings({ DATA_DIR: at("data"), PORT: "0", SQS_PORT: "0", DELIVERY_BATCH_SIZE: "10" });
+  const settings = readSettings({ DATA_DIR: folder, PORT: "0", SQS_PORT: "0", DELIVERY_BATCH_SIZE: "10" });
   const { baseUrl, eventsQueueUrl, stop } = await startService(settings, { load });
   try {
     await seedDemoUser();
     const { projectId, userId } = demoUser;
     const client = createClient({ baseUrl, token: mintToken(settings.jwtSecret, userId) });
-    const urls = ports.map((port) => `https://r${port}.receivers.test:${port}/`);
-    for (const url of [...urls, `http://127.0.0.1:${pythonPort}/`]) {
+    const urls = servers.map((_, index) => `https://r${index}.receivers.test:${nginxPort(index)}/`);
+    for (const url of [...urls, `http://127.0.0.1:${PYTHON_PORT}/`]) {
       await client.createWebhook(projectId, { url, events: ["deploy.started"] });
     }
     for (let batch = 1; batch <= batches; batch++) {
@@ -118,15 +128,15 @@ export async function deliver(
       await after(batch, nginx);
     }
     const deliveries = batches * size * (urls.length + 1);
-    const received = () => Map.groupBy(readFileSync(at("log"), "latin1").split("\n").slice(0, -1), (id) => id);
+    const received = () =>
+      Map.groupBy(readFileSync(join(folder, "log"), "latin1").split("\n").slice(0, -1), (id) => id);
     await until("last delivery", 600, () => received().size >= deliveries);
     // The last attempt is recorded after the response.
     await sleep(2_000);
     const requestsOf = received();
     const counts = { deliveries, lost: deliveries, failed: 0, repeated: 0, unexplained: 0 };
-    for await (const { id, webhook_id: webhookId, status, attempt_count } of client.eachProjectDelivery(projectId, {
-      limit: 100,
-    })) {
+    const listed = client.eachProjectDelivery(projectId, { limit: 100 });
+    for await (const { id, webhook_id: webhookId, status, attempt_count } of listed) {
       const { length: requests } = requestsOf.get(id) ?? [];
       if (status === "succeeded" && requests > 0) counts.lost -= 1;
       counts.failed += attempt_count - 1;
@@ -141,6 +151,5 @@ export async function deliver(
     if (lost > 0 || failed > 0 || unexplained > crashes) throw new StartError("The counts are wrong.");
   } finally {
     await stop();
-    for (const each of [nginx, dns, python]) each.kill();
   }
 }

@@ -43,7 +43,7 @@ async function load(bundles: string): Promise<void> {
   const sandboxes: Sandbox[] = [];
   const tookMs: number[] = [];
   for (const row of functionRows) {
-    const sandbox = await startSandbox(row, bundles, { AWS_REGION: "us-east-1" });
+    const sandbox = startSandbox(row, bundles, { AWS_REGION: "us-east-1" });
     await sandbox.invoke({}).catch(() => {});
     await sandbox.end();
     sandboxes.push(sandbox);
@@ -71,7 +71,7 @@ const probe = `exports.handler = async (kind) => {
 async function crash(bundles: string): Promise<void> {
   mkdirSync(join(bundles, "probe"));
   writeFileSync(join(bundles, "probe/index.js"), probe);
-  const sandbox = await startSandbox({ id: "probe", timeoutSeconds: 5 }, bundles, {});
+  const sandbox = startSandbox({ id: "probe", timeoutSeconds: 5 }, bundles, {});
   for (const kind of crashes) {
     const error = await sandbox.invoke(kind).then(() => undefined, String);
     if (error === undefined) throw new StartError(`No error: ${kind}`);
@@ -95,7 +95,7 @@ async function deliverFrozen(bundles: string): Promise<void> {
     if (!IN_LAMBDA.includes(id)) return fromSources(id);
     const idle: Sandbox[] = [];
     return async (event) => {
-      const sandbox = idle.pop() ?? (await startSandbox(functionRow(id), bundles, process.env));
+      const sandbox = idle.pop() ?? startSandbox(functionRow(id), bundles, process.env);
       if (!sandboxes.includes(sandbox)) sandboxes.push(sandbox);
       const logged = sandbox.invoke(event).catch((error) => {
         console.log(`${id}: ${error}`);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort, until } from "./engine.ts";
+import { until } from "./engine.ts";
 
 /* An execution environment of Lambda: AWS's Runtime Interface Emulator, which runs a bundle in AWS's runtime for Node. */
 
@@ -25,21 +25,24 @@ function createGroups(name: string, memoryMb: number): string[] {
   }
 }
 
-export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+let nextPort = 8_700;
+
+export type Sandbox = ReturnType<typeof startSandbox>;
 
 /** Starts an environment, which loads the bundle at the first invocation. Defaults are those of an endpoint in lib/api.ts. */
-export async function startSandbox(
+export function startSandbox(
   { id, timeoutSeconds = 10, memoryMb = 512 }: { id: string; timeoutSeconds?: number; memoryMb?: number },
   bundles: string,
   env: NodeJS.ProcessEnv,
 ) {
-  const [port, runtimePort] = [await freePort(), await freePort()];
+  const port = nextPort;
+  nextPort += 2;
   const groups = createGroups(`engines-${port}`, memoryMb);
   const pidFile = join(bundles, `${port}.pid`);
   const joined = [pidFile, ...groups.map((folder) => `${folder}/cgroup.procs`)];
   const script = `${joined.map((file) => `echo $$ > ${file}; `).join("")}exec "$0" "$@"`;
   const program = ["/bin/sh", "-c", script, "aws-lambda-ric", "index.handler"];
-  const addresses = `--runtime-interface-emulator-address 127.0.0.1:${port} --runtime-api-address 127.0.0.1:${runtimePort}`;
+  const addresses = `--runtime-interface-emulator-address 127.0.0.1:${port} --runtime-api-address 127.0.0.1:${port + 1}`;
   const child = spawn("aws-lambda-rie", [...addresses.split(" "), ...program], {
     cwd: join(bundles, id),
     env: {
