@@ -10,12 +10,17 @@ import { type Engine, until } from "./engine.ts";
 import { deliver, engine as receivers } from "./receivers.ts";
 import { type Sandbox, startSandbox } from "./sandbox.ts";
 
-const EMULATOR = "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@bef5c4ba774d";
+/** The runtime has a part in C++. */
+const INSTALL = [
+  `${receivers.install} golang-go cmake g++ autoconf automake libtool`,
+  "go install github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d",
+  "npm install --global aws-lambda-ric@4.0.2",
+];
 
 export const engine: Engine = {
   summary: "the bundles in Lambda's runtime: lines, crashes, and 1,000 deliveries with freezes of up to ten minutes",
   programs: ["aws-lambda-rie", "aws-lambda-ric", ...receivers.programs],
-  install: `go install ${EMULATOR}; npm install --global aws-lambda-ric@4.0.2; ${receivers.install}`,
+  install: INSTALL.join("; "),
   async run() {
     const bundles = mkdtempSync(join(tmpdir(), "engines-bundles-"));
     process.once("exit", () => rmSync(bundles, { recursive: true, force: true }));
