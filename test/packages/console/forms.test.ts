@@ -316,3 +316,31 @@ test("a key of a service account is deleted by a second click, and then no longe
   await click("Confirm: delete ci");
   await shows("No keys yet");
 });
+
+test("a form survives an expired session of its user, and no other one", async () => {
+  respond("GET v1/projects", () => json([{ id: projectId, name: "Shop", role: "admin", created_at: at }]));
+  respond("GET webhooks", () => json([]));
+  const expire = async () => {
+    respond("POST webhooks", () => failure(401, "token_expired", "The token has expired."));
+    await click("Create webhook");
+    await shows("Your session has ended");
+  };
+  const openForm = async () => {
+    await click("New webhook");
+    const url = browser.page.body.all().find((node) => node.localName === "label" && textOf(node) === "URL");
+    return browser.page.getElementById(url?.getAttribute("for") ?? "")?.value;
+  };
+  await start(`#/projects/${projectId}`);
+  const credential = browser.stored.get("credential") ?? "";
+  await openForm();
+  await enter("URL", "https://example.com/1");
+  await expire();
+  await enter("JWT or API key", credential);
+  await click("Sign in");
+  expect(await openForm()).toBe("https://example.com/1");
+  await enter("URL", "https://example.com/2");
+  await expire();
+  await enter("JWT or API key", `svc_${"0".repeat(64)}`);
+  await click("Sign in");
+  expect(await openForm()).toBe("");
+});

@@ -47,6 +47,9 @@ export function clearSession(): void {
   revealedSecrets.clear();
 }
 
+/** What was typed in the form that is open, and in the one that was open when the session expired. Never stored. */
+export const drafts = { open: new Map<string, unknown>(), kept: new Map<string, unknown>() };
+
 /**
  * Returns the credential that the local start page puts behind `#token=`, which browsers do not send to servers. Removes it
  * from the address and from the tab's history. The browser's own list of visited pages may still contain it: it is a token

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
+import { drafts } from "../data/session.ts";
 import { useSignedIn } from "../data/signed-in.ts";
 import { CopyButton, ErrorMessage, isAbout, RadioGroup } from "./components.tsx";
 import { type Action, type LeadTo, useAction } from "./use-action.ts";
@@ -33,7 +34,10 @@ export function Dialog({ title, onClose, mayClose = () => true, children }: Dial
     if (isInPage && activeElement instanceof HTMLElement) opener = activeElement;
     element.current?.showModal();
     // The browser does not restore the focus when the element is removed.
-    return () => queueMicrotask(restoreFocus);
+    return () => {
+      drafts.open.clear();
+      queueMicrotask(restoreFocus);
+    };
   }, []);
   return (
     <dialog
@@ -78,6 +82,7 @@ export function FormDialog({
   children,
 }: FormDialogProps) {
   const { error } = action;
+  useEffect(() => document.querySelector<HTMLElement>('dialog [aria-invalid="true"]')?.focus(), [error]);
   const problems = error instanceof ApiError ? error.details : [];
   const isShownAbove =
     problems.length > 0 && problems.every(({ path }) => fields.some((field) => isAbout(path, field)));
@@ -174,7 +179,10 @@ export function useDialog(reload: () => void) {
     lastNumber.current = ownNumber;
     setDialog(next);
   }
-  const close = () => setDialog(undefined);
+  function close(): void {
+    drafts.kept.clear();
+    setDialog(undefined);
+  }
   return {
     dialog,
     show,

@@ -10,11 +10,12 @@ import {
 } from "../../../client/src/event-filter.ts";
 import { ActionButton, Code, ErrorMessage, Field } from "./components.tsx";
 import { useAction } from "./use-action.ts";
+import { useDraft } from "./use-draft.ts";
 
 /** The text of a form's filter, and what it says: null = no filter, undefined = it is not valid. */
 export function useFilter(initial: EventFilter = {}) {
   const initialText = filterLines(initial).join("\n");
-  const [text, setText] = useState(initialText);
+  const [text, setText] = useDraft("filter", initialText);
   const lines = text.split("\n").flatMap((line) => line.trim() || []);
   const read = readFilter(lines);
   const [filter, invalid] = "filter" in read ? [lines.length > 0 ? read.filter : null] : [undefined, read.invalid];

@@ -2,12 +2,10 @@ import type { Webhook, WebhookInList, WebhookStats } from "../../../client/src/c
 import { approximate } from "../data/time.ts";
 import { healthStates } from "../data/vocabulary.ts";
 import { Badge, Time, WebhookBadge } from "./components.tsx";
-import { useLoaded } from "./use-loaded.ts";
+import { useEach } from "./use-each.ts";
 
 /** Statistics of the list's webhooks: each request reads up to 1,000 deliveries. */
 const LIST_STATS_INTERVAL_MS = 300_000;
-/** Upper bound on the requests of the list at the same time. */
-const MAX_PARALLEL = 4;
 
 export type Health = Webhook["health"];
 
@@ -62,23 +60,10 @@ export const Age = ({ of: at }: { of: string }) => (
 );
 
 /** Loads the statistics of the webhooks of a list, by webhook id. One that fails is left out. */
-export function useListStats(projectId: string, webhooks: WebhookInList[] | undefined): Map<string, WebhookStats> {
-  const ids = (webhooks ?? []).map(({ id }) => id);
-  const { data } = useLoaded(
-    `${projectId} ${ids.join(" ")}`,
-    async (client) => {
-      const found = new Map<string, WebhookStats>();
-      const left = [...ids];
-      const work = async () => {
-        for (let webhookId = left.shift(); webhookId !== undefined; webhookId = left.shift()) {
-          const stats = await client.getWebhookStats({ projectId, webhookId }).catch(() => undefined);
-          if (stats) found.set(webhookId, stats);
-        }
-      };
-      await Promise.all(Array.from({ length: MAX_PARALLEL }, work));
-      return found;
-    },
+export const useListStats = (projectId: string, webhooks: WebhookInList[] = []): Map<string, WebhookStats> =>
+  useEach(
+    projectId,
+    webhooks.map(({ id }) => id),
+    (client, webhookId) => client.getWebhookStats({ projectId, webhookId }),
     LIST_STATS_INTERVAL_MS,
   );
-  return data ?? new Map();
-}

@@ -1,4 +1,4 @@
-import { useContext, useState } from "preact/hooks";
+import { useContext } from "preact/hooks";
 import type { Client, CreateApiKey, CreatedApiKey, Permission } from "../../../client/src/client.ts";
 import { permissionMeanings, permissions } from "../../../client/src/values.ts";
 import { expiryOf, type Lifetime, lifetimes, type Preset, presets } from "../data/permissions.ts";
@@ -7,6 +7,7 @@ import { Checkboxes, PermissionCheckboxes, Select } from "./choices.tsx";
 import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
 import { useAction } from "./use-action.ts";
+import { useDraft } from "./use-draft.ts";
 
 type Choice = Preset | "custom" | "everything";
 
@@ -33,14 +34,14 @@ interface KeyFormProps {
 export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: KeyFormProps) {
   const { data = [] } = useContext(ProjectsContext);
   const projects = data.toSorted((one, other) => one.name.localeCompare(other.name));
-  const [name, setName] = useState("");
-  const [choice, setChoice] = useState<Choice>("CI: read");
-  const [custom, setCustom] = useState<Permission[]>([...presets["CI: read"]]);
-  const [isForAll, setForAll] = useState(false);
-  const [picked, setPicked] = useState<string[]>();
+  const [name, setName] = useDraft("name", "");
+  const [choice, setChoice] = useDraft<Choice>("choice", "CI: read");
+  const [custom, setCustom] = useDraft<Permission[]>("permissions", [...presets["CI: read"]]);
+  const [isForAll, setForAll] = useDraft("all", false);
+  const [picked, setPicked] = useDraft<string[] | undefined>("projects", undefined);
   // The only project is chosen, also when the projects are loaded after the form was opened.
   const projectIds = picked ?? (projects.length === 1 ? projects.map(({ id }) => id) : []);
-  const [lifetime, setLifetime] = useState<Lifetime>("90");
+  const [lifetime, setLifetime] = useDraft<Lifetime>("lifetime", "90");
 
   const chosen = choice === "everything" ? undefined : choice === "custom" ? custom : presets[choice];
   const hasProjects = serviceAccount === undefined && choice !== "everything" && !isForAll;

@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import type { Client, Webhook, WebhookEventName } from "../../../client/src/client.ts";
 import type { EventFilter } from "../../../client/src/event-filter.ts";
 import { EventCheckboxes } from "./choices.tsx";
@@ -7,6 +6,7 @@ import { credentialsIn, type DeliveryFields, DeliverySettings, useDeliverySettin
 import { FormDialog, type FormDialogProps } from "./dialog.tsx";
 import { FilterField, useFilter } from "./filter-field.tsx";
 import { useAction } from "./use-action.ts";
+import { useDraft } from "./use-draft.ts";
 
 interface WebhookInput {
   url: string;
@@ -32,9 +32,9 @@ interface WebhookFormProps extends Pick<FormDialogProps, "title" | "verb" | "onC
 
 /** Asks for the settings of a new webhook, or of one that exists. */
 export function WebhookForm({ projectId, initial, urlHint, save, ...props }: WebhookFormProps) {
-  const [url, setUrl] = useState(initial.url);
-  const [name, setName] = useState(initial.name ?? "");
-  const [events, setEvents] = useState(initial.events);
+  const [url, setUrl] = useDraft("url", initial.url);
+  const [name, setName] = useDraft("name", initial.name ?? "");
+  const [events, setEvents] = useDraft("events", initial.events);
   const filterInput = useFilter(initial.filter);
   const { filter, isChanged: isFilterChanged } = filterInput;
   const settings = useDeliverySettings(initial, url);

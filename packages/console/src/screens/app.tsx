@@ -6,7 +6,7 @@ import { connectionTo } from "../data/connection.ts";
 import { moveInList } from "../data/list-keys.ts";
 import { useOutage } from "../data/outage.ts";
 import { type Route, routeOf } from "../data/route.ts";
-import { clearSession, type Session, storedSession, storeSession } from "../data/session.ts";
+import { clearSession, drafts, type Session, storedSession, storeSession } from "../data/session.ts";
 import { SignedInContext } from "../data/signed-in.ts";
 import { Countdown, ErrorMessage, Heading, updateTitle } from "../parts/components.tsx";
 import { lazy } from "../parts/lazy.tsx";
@@ -37,11 +37,15 @@ interface AppProps {
 
 export function App({ apiUrl, canSendEvents, signInCommand }: AppProps) {
   const [session, setSession] = useState(storedSession);
+  const lastUser = useRef(session?.user);
+  lastUser.current = session?.user ?? lastUser.current;
   const [endReason, setEndReason] = useState<ApiError>();
   const [announcement, announce] = useAnnouncement();
 
   const signOut = useCallback((reason?: ApiError) => {
     clearSession();
+    // A user who signs in again finds the form as it was. Other requests that fail now find it closed.
+    if (reason === undefined || drafts.open.size > 0) drafts.kept = new Map(reason && drafts.open);
     setSession(undefined);
     setEndReason(reason);
   }, []);
@@ -72,6 +76,7 @@ export function App({ apiUrl, canSendEvents, signInCommand }: AppProps) {
           command={signInCommand}
           check={(candidate) => connectWith(candidate)().listProjects()}
           onSignIn={(accepted) => {
+            if (accepted.user === undefined || accepted.user !== lastUser.current) drafts.kept.clear();
             storeSession(accepted);
             setSession(accepted);
           }}

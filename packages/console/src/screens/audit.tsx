@@ -1,6 +1,9 @@
+import { useState } from "preact/hooks";
 import type { AuditEvent } from "../../../client/src/client.ts";
 import { actorOf, namesIn, sentenceOf } from "../data/audit-sentences.ts";
-import { EmptyState, ErrorMessage, Heading, LoadMore, Skeleton, Time } from "../parts/components.tsx";
+import { Select } from "../parts/choices.tsx";
+import { ActionButton, EmptyState, ErrorMessage, Heading, LoadMore, Skeleton, Time } from "../parts/components.tsx";
+import { useAction } from "../parts/use-action.ts";
 import { usePages } from "../parts/use-pages.ts";
 import { AdminPage } from "./projects.tsx";
 
@@ -39,14 +42,51 @@ function AuditList({ projectId }: { projectId: string | undefined }) {
     maxLiveCount: PAGE_SIZE,
   });
   const names = namesIn(shown);
+  const [text, setText] = useState("");
+  const [kind, setKind] = useState("all");
+  const kindOf = ({ action }: AuditEvent) => action.split(".")[0]?.replaceAll("_", " ") ?? "";
+  const kinds = Object.fromEntries(["all", ...shown.map(kindOf)].map((each) => [each, each]));
+  const isFound = (entry: AuditEvent) =>
+    (kind === "all" || kindOf(entry) === kind) &&
+    `${actorOf(entry.actor)} ${sentenceOf(entry, names)} ${Object.values(entry.actor).join(" ")}`
+      .toLowerCase()
+      .includes(text.trim().toLowerCase());
+  const found = shown.filter(isFound);
+  const [file, setFile] = useState<string>();
+  const collect = useAction(async (client) => {
+    const lines: string[] = [];
+    const entries = projectId === undefined ? client.eachAuditEvent() : client.eachProjectAuditEvent(projectId);
+    for await (const entry of entries) if (isFound(entry)) lines.push(`${JSON.stringify(entry)}\n`);
+    setFile(URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" })));
+  });
   return (
     <>
-      <ErrorMessage error={error} />
-      {!isLoaded && !error && <Skeleton rows={6} />}
-      {isLoaded && shown.length === 0 && <EmptyState title="Nothing was done yet" />}
       {shown.length > 0 && (
+        <search class="search-row">
+          <input
+            type="search"
+            aria-label="Search the entries shown"
+            placeholder="Search the entries shown"
+            value={text}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+          <Select label="About" labels={kinds} chosen={kind} onChange={setKind} />
+          <ActionButton action={collect}>Export all that match</ActionButton>
+          {file && (
+            <a href={file} download="audit.ndjson">
+              Save audit.ndjson
+            </a>
+          )}
+        </search>
+      )}
+      <ErrorMessage error={error ?? collect.error} />
+      {!isLoaded && !error && <Skeleton rows={6} />}
+      {isLoaded && found.length === 0 && (
+        <EmptyState title={shown.length === 0 ? "Nothing was done yet" : "None of the entries shown matches"} />
+      )}
+      {found.length > 0 && (
         <ol class="audit">
-          {shown.map((entry) => (
+          {found.map((entry) => (
             <AuditItem key={entry.id} entry={entry} names={names} />
           ))}
         </ol>

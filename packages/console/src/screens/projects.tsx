@@ -1,10 +1,10 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { Project } from "../../../client/src/client.ts";
+import type { Project, WebhookInList } from "../../../client/src/client.ts";
 import { projectHref } from "../data/route.ts";
-import { roleTones } from "../data/vocabulary.ts";
 import { Badge, EmptyState, ErrorMessage, Heading, Skeleton, Table, Time } from "../parts/components.tsx";
 import { ProjectTabs } from "../parts/tabs.tsx";
+import { useEach } from "../parts/use-each.ts";
 import type { Loaded } from "../parts/use-loaded.ts";
 
 /** The user's projects with the user's role in each. Loaded once for all screens. */
@@ -51,8 +51,25 @@ export function AdminPage({ projectId, chosen, children }: AdminPageProps) {
   );
 }
 
+const HEALTH_INTERVAL_MS = 60_000;
+/** Upper bound on the projects whose health is loaded: a request each. */
+const MAX_WITH_HEALTH = 50;
+
+/** The health of a project in a word: that of the webhooks that need somebody. */
+function ProjectHealth({ webhooks }: { webhooks: WebhookInList[] | undefined }) {
+  if (webhooks === undefined) return null;
+  const failing = webhooks.filter(({ health }) => health.state === "failing" || health.state === "probing");
+  const disabled = webhooks.filter(({ enabled, disabled_reason }) => !enabled && disabled_reason !== "manual");
+  if (failing.length > 0) return <Badge tone="bad">{failing.length} failing</Badge>;
+  if (disabled.length > 0) return <Badge tone="bad">{disabled.length} disabled</Badge>;
+  if (webhooks.length === 0) return <span class="fine">no webhooks</span>;
+  return <Badge tone="good">healthy</Badge>;
+}
+
 export function Projects() {
   const { data: projects, error } = useContext(ProjectsContext);
+  const ids = (projects ?? []).slice(0, MAX_WITH_HEALTH).map(({ id }) => id);
+  const webhooks = useEach("health", ids, (client, id) => client.listWebhooks(id), HEALTH_INTERVAL_MS);
   return (
     <>
       <div class="head">
@@ -64,15 +81,16 @@ export function Projects() {
         <EmptyState title="No projects yet">Ask an administrator of your platform to add you to a project.</EmptyState>
       )}
       {projects !== undefined && projects.length > 0 && (
-        <Table columns={["Name", "Your role", "Created", "ID"]}>
+        <Table columns={["Name", "Health", "Your role", "Created", "ID"]}>
           {projects.map(({ id, name, role, created_at }) => (
             <tr key={id} class="linked">
               <td class="strong breaks">
                 <a href={projectHref(id)}>{name}</a>
               </td>
               <td>
-                <Badge tone={roleTones[role]}>{role}</Badge>
+                <ProjectHealth webhooks={webhooks.get(id)} />
               </td>
+              <td data-label="role">{role}</td>
               <td data-label="created">
                 <Time at={created_at} />
               </td>

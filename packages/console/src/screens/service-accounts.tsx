@@ -83,7 +83,7 @@ export function ServiceAccounts({ projectId, mayCreate }: { projectId: string; m
       lead={
         <p class="lead">Callers without a person, for CI jobs. They own keys and stay when people leave the project.</p>
       }
-      empty={{ title: "No service accounts yet" }}
+      empty={{ title: "No service accounts yet", text: "Their keys stay valid when people leave." }}
       columns={["Name", "Role", "Created", actionsColumn]}
     >
       {(account) => (

@@ -44,7 +44,9 @@ export function SignIn({ reason, command, check, onSignIn }: SignInProps) {
       <form onSubmit={signIn}>
         <img src="icon.svg" alt="" width="36" height="36" />
         <h1>Deployment webhooks</h1>
-        {reason !== undefined && error === reason && <p class="lead">Your session has ended. Please sign in again.</p>}
+        {reason !== undefined && error === reason && (
+          <p class="lead">Your session has ended. Please sign in again: the form that was open keeps what you typed.</p>
+        )}
         {command !== undefined && (
           <p class="fine">
             This is a local run. To sign in as its demo user, open the link that <code>{command}</code> prints.
