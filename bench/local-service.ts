@@ -21,7 +21,9 @@ const root = join(import.meta.dirname, "..");
 /** Upper bound for a call of the API. */
 const CALL_TIMEOUT_MS = 30_000;
 
-const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+const { PATH, HOME, NODE_COMPILE_CACHE, TEST_ENGINES } = process.env;
+/** The engines of a service, where `npm run engines` names one. */
+const engines = TEST_ENGINES && { AWS_ENDPOINT_URL_DYNAMODB: TEST_ENGINES, AWS_ENDPOINT_URL_SQS: TEST_ENGINES };
 
 /** Creates an empty data directory for a service. */
 export const newDataDir = (): string => mkdtempSync(join(tmpdir(), "bench-"));
@@ -39,7 +41,7 @@ export async function startService(settings: Record<string, string> = {}, dataDi
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
     cwd: root,
-    env: { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR, PORT: "0", SQS_PORT: "0", ...engines, ...settings },
     stdio: ["pipe", "pipe", "inherit"],
   });
   const ended = once(child, "exit");

@@ -14,6 +14,7 @@ export function contentSecurityPolicy(apiUrl: string): string {
     "default-src": "'none'",
     "script-src": "'self'",
     "style-src": "'self'",
+    "font-src": "'self'",
     // A path with a trailing slash matches everything below it; without one it matches only itself.
     "connect-src": apiUrl === "" ? "'self'" : `'self' ${apiUrl}/`,
     "img-src": "'self' data:",
@@ -56,5 +57,7 @@ export const pageTypes: Record<string, string> = {
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
+  woff2: "font/woff2",
+  txt: "text/plain; charset=utf-8",
   json: "application/json",
 };

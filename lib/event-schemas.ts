@@ -10,7 +10,9 @@ import { type OwnEvent, ownEventsProblem } from "../functions/foundation/manifes
 export function eventsProblem(value: unknown): string | undefined {
   const problem = ownEventsProblem(value);
   if (problem !== undefined) return problem;
-  const ajv = addFormats.default(new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false }));
+  const ajv = addFormats.default(
+    new Ajv2020({ strict: true, strictTypes: false, strictTuples: false, strictRequired: false }),
+  );
   for (const { name, data = {} } of value as OwnEvent[]) {
     try {
       ajv.compile(data);

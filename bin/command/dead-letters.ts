@@ -63,10 +63,14 @@ export async function redriveDeadLetters({ url, source }: DeadLetterQueue): Prom
   return count;
 }
 
-/** Makes received messages visible again, so that the next reader finds them. */
+/** Makes received messages visible again, so that the next reader finds them. One that is visible by now, or gone, is left as it is. */
 export async function makeVisible(QueueUrl: string, messages: Iterable<Message>): Promise<void> {
   for (const { ReceiptHandle } of messages) {
-    await sqs().send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout: 1 }));
+    await sqs()
+      .send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout: 1 }))
+      .catch((error: Error) => {
+        if (!/^(MessageNotInflight|ReceiptHandleIsInvalid|InvalidParameterValue)/.test(error.name)) throw error;
+      });
   }
 }
 

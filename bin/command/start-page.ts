@@ -25,6 +25,7 @@ export function trySteps(baseUrl: string, settings: PrintedSettings, allowedCidr
     if (body === undefined) return request;
     return `${request} \\\n     -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
   };
+  const webhooks = `/v1/projects/${projectId}/webhooks`;
   const webhook = { url: `http://127.0.0.1:${LISTEN_PORT}/`, events: ["deploy.succeeded"] };
   const steps = [
     {
@@ -46,12 +47,13 @@ export function trySteps(baseUrl: string, settings: PrintedSettings, allowedCidr
     },
     {
       about: "create a webhook that calls it, over plain http, which only a local run allows",
-      commands: [call(`/v1/projects/${projectId}/webhooks`, webhook)],
+      commands: [`WEBHOOK=$(${call(webhooks, webhook)} | sed 's/.*"id":"\\([^"]*\\)".*/\\1/')`],
     },
     {
       about: "send a deployment event, as the pipeline does, and wait for the delivery",
       commands: [scriptCommand("event", `--project ${projectId} --event deploy.succeeded`, settings), "wait"],
     },
+    { about: "delete the webhook", commands: [`${call(`${webhooks}/$WEBHOOK`)} -X DELETE`] },
   ];
 }
 
@@ -65,10 +67,20 @@ interface Page {
   logPath: string;
   settings: PrintedSettings;
   allowedCidrs: string[];
+  /** The walk is shown once: at a later start, the addresses are what one looks for. */
+  isFirstStart: boolean;
 }
 
 /** The text that `npm start` prints: addresses, and commands that work when pasted. Scripts wait for its last line. */
-export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, allowedCidrs }: Page): string {
+export function startPage({
+  baseUrl,
+  eventsQueueUrl,
+  token,
+  logPath,
+  settings,
+  allowedCidrs,
+  isFirstStart,
+}: Page): string {
   const { userId, projectId } = demoUser;
   const style = (name: "bold" | "dim") => (text: string) => styleText(name, text, { stream: process.stdout });
   const [bold, dim] = [style("bold"), style("dim")];
@@ -76,6 +88,10 @@ export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, a
   const steps = trySteps(baseUrl, settings, allowedCidrs).map(
     ({ about, commands }) => `  ${dim(`# ${about}`)}\n${indented(commands.join("\n"))}\n`,
   );
+  const tryIt = `${bold("Try it")} ${dim("(paste into another terminal, in the project's folder)")}
+
+${steps.join("\n")}
+`;
   const demo = `  ${dim("# every step in one command, with a receiver that verifies the signatures")}
   ${scriptCommand("demo", "", settings)}
 
@@ -83,23 +99,21 @@ export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, a
   return `
 ${bold("API keys and deployment webhooks")}
 
+${isFirstStart ? tryIt : ""}${bold("More")}
+
+${allowsLocalReceivers(allowedCidrs) ? demo : ""}  ${dim("# a new link to the console, signed in")}
+  ${scriptCommand("console", "", settings)}
+
+${bold("Running")} ${dim("(Ctrl-C stops it. Its data is kept and is there again at the next start.)")}
+
   API            ${baseUrl}
-  console        ${consoleLink(baseUrl, token)}
   API page       ${baseUrl}/docs
   events queue   ${eventsQueueUrl}
   user           ${userId}
   project        ${projectId}
   log            ${logPath}
-
-${bold("Try it")} ${dim("(paste into another terminal, in the project's folder)")}
-
-${steps.join("\n")}
-${bold("More")}
-
-${allowsLocalReceivers(allowedCidrs) ? demo : ""}  ${dim("# a new link to the console, signed in")}
-  ${scriptCommand("console", "", settings)}
-
-${dim("Ctrl-C stops the service. Its data is kept and is there again at the next start.")}
+  console        signed in for an hour:
+${consoleLink(baseUrl, token)}
 
 ready ${baseUrl}`;
 }

@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { AwsSolutionsChecks } from "cdk-nag";
@@ -51,7 +51,7 @@ async function synthesize(): Promise<void> {
     await writeConsole(page);
     await writeFile(join(page, API_PAGE), await apiPage());
   }
-  new ServiceStack(app, stackName(stage), {
+  const { templateFile } = new ServiceStack(app, stackName(stage), {
     stage,
     page,
     code: (id) => Code.fromAsset(join(bundles, id)),
@@ -59,4 +59,5 @@ async function synthesize(): Promise<void> {
   });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   app.synth();
+  console.error(`Template ${relative("", join(app.outdir, templateFile))}`);
 }

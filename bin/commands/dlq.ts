@@ -17,18 +17,20 @@ send a delivery twice, because the id of a delivery is derived from its event.`,
       about: "only this queue",
       shownDefault: "all",
     },
+    json: { about: "of list: one JSON object per message, with its body, for the team of the pipeline" },
     stage: stageOption,
   },
   settings: settingRows("DATA_DIR", "AWS_ENDPOINT_URL_SQS"),
   examples: [
     "npm run --silent dlq -- list",
     "npm run --silent dlq -- list --queue deployment-events --stage prod",
+    "npm run --silent dlq -- list --json | jq -r .body",
     "npm run --silent dlq -- redrive --queue deliveries --stage prod",
   ],
 } as const;
 
 export async function main(): Promise<void> {
-  await command(help, async ({ queue, stage }, [verb, ...more]) => {
+  await command(help, async ({ queue, json, stage }, [verb, ...more]) => {
     if ((verb !== "list" && verb !== "redrive") || more.length > 0) {
       const given = [verb, ...more].join(" ");
       throw new UsageError(`${given === "" ? "" : `No command named ${given}. `}Pass list or redrive.`);
@@ -38,14 +40,17 @@ export async function main(): Promise<void> {
     if (selected.length === 0) throw new UsageError(`No queue named ${queue}.`);
     if (verb === "list") {
       const lists = await Promise.all(
-        selected.map(async (each) => page(each.source.name, await listDeadLetters(each))),
+        selected.map(async (each) => (json ? records : page)(each.source.name, await listDeadLetters(each))),
       );
-      return lists.join("\n\n");
+      return lists.flat().join(json ? "\n" : "\n\n") || undefined;
     }
     const counts = await Promise.all(selected.map(redriveDeadLetters));
     return selected.map(({ source }, index) => `${source.name}: ${counts[index]} redriven`).join("\n");
   });
 }
+
+const records = (queue: string, messages: DeadLetter[]): string[] =>
+  messages.map(({ sentAt, ...message }) => JSON.stringify({ queue, sent_at: sentAt, ...message }));
 
 function page(name: string, messages: DeadLetter[]): string {
   if (messages.length === 0) return `${name}: the dead-letter queue is empty`;

@@ -14,16 +14,15 @@ Rows that are refused are listed with their lines, and the exit code is 1. An im
 from its beginning: what is there already is unchanged.`,
   words: "keys|webhooks|members <file.ndjson>",
   options: {
-    "dry-run": { about: "check the rows and change nothing, which is the default of members" },
-    apply: { about: "of members: make the changes" },
+    apply: { about: "make the changes; without it, the rows are checked and nothing is changed" },
     version: { value: "<time>", about: "of members: when the snapshot was taken, or its number" },
     force: { about: "of members: also remove more than a tenth of a page" },
     stage: stageOption,
   },
   settings: invocationSettings,
   examples: [
-    "npm run --silent import -- keys keys.ndjson --dry-run",
-    "npm run --silent import -- keys keys.ndjson --stage prod",
+    "npm run --silent import -- keys keys.ndjson",
+    "npm run --silent import -- keys keys.ndjson --stage prod --apply",
     "npm run --silent import -- members members.ndjson --version 2026-01-31T02:00:00Z --apply",
   ],
 } as const;
@@ -52,14 +51,12 @@ const PARALLEL_CALLS = 4;
 const MAX_ERROR_CHARACTERS = 500;
 
 export async function main(): Promise<void> {
-  await command(help, async ({ apply, "dry-run": dryRun, version, force, stage }, [kind = "", file, ...more]) => {
+  await command(help, async ({ apply, version, force, stage }, [kind = "", file, ...more]) => {
     const row = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
     if (row === undefined || file === undefined || more.length > 0)
       throw new UsageError("Pass keys, webhooks or members, and one file.");
-    if (apply && dryRun) throw new UsageError("Pass --apply or --dry-run, not both.");
     const isSnapshot = kind === "members";
-    // As of the functions: only a snapshot removes something.
-    const isDryRun = dryRun !== undefined || (isSnapshot && !apply);
+    const isDryRun = apply === undefined;
     if (isSnapshot !== (version !== undefined))
       throw new UsageError("--version is required for members, and only for these.");
     if (force && !isSnapshot) throw new UsageError("--force is for members only.");
@@ -87,8 +84,7 @@ export async function main(): Promise<void> {
         `${totals.summary()}, then stopped at ${error.message}\nCorrect it, and repeat the command.`,
       );
     });
-    const advice = isSnapshot ? "Pass --apply to make these changes." : "Leave --dry-run out to import.";
-    return totals.summary() + (isDryRun ? `\nNothing was changed. ${advice}` : "");
+    return totals.summary() + (isDryRun ? "\nNothing was changed. Pass --apply to make these changes." : "");
   });
 }
 

@@ -35,7 +35,7 @@ Prints addresses, a token and commands to try. Its last line is "ready <base URL
 export async function main(): Promise<void> {
   await command(help, async () => {
     const settings = readSettings();
-    const logPath = logToFile(settings.dataDir);
+    const log = logToFile(settings.dataDir);
     const service = await startService(settings, {
       onEngineExit() {
         console.error(
@@ -52,6 +52,14 @@ export async function main(): Promise<void> {
     const { baseUrl, eventsQueueUrl } = service;
     const token = mintToken(settings.jwtSecret, demoUser.userId);
     const allowedCidrs = functionSettings.webhookAllowCidrs();
-    return startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, allowedCidrs });
+    return startPage({
+      baseUrl,
+      eventsQueueUrl,
+      token,
+      logPath: log.path,
+      settings,
+      allowedCidrs,
+      isFirstStart: log.isNew,
+    });
   });
 }

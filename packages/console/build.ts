@@ -3,6 +3,7 @@ import { join } from "node:path";
 import * as esbuild from "esbuild";
 
 const page = join(import.meta.dirname, "src");
+const font = join(import.meta.dirname, "../../node_modules/@fontsource-variable/inter");
 const receivers = join(import.meta.dirname, "../../docs/receivers");
 
 /** One file of the console's page. */
@@ -17,13 +18,13 @@ const target = ["chrome120", "firefox124", "safari17.4"];
 
 /**
  * Bundles the console: the files of the first screen, a `.js` file for each part that is loaded later, and `receivers.json`
- * with the code of `docs/receivers`. The server adds `config.json` with the address of the API. The same sources give the
+ * with the code of `docs/receivers`, and the license of the font. The server adds `config.json` with the address of the API. The same sources give the
  * same bytes.
  */
 export async function buildConsole(): Promise<PageFile[]> {
   const { outputFiles } = await esbuild.build({
     absWorkingDir: page,
-    entryPoints: ["index.html", "main.tsx", "console.css", "icon.svg", "inter.woff2"],
+    entryPoints: ["index.html", "main.tsx", "console.css", "icon.svg"],
     entryNames: "[name]",
     outdir: page,
     write: false,
@@ -34,12 +35,15 @@ export async function buildConsole(): Promise<PageFile[]> {
     target,
     jsx: "automatic",
     jsxImportSource: "preact",
-    loader: { ".html": "copy", ".svg": "copy", ".woff2": "copy" },
+    loader: { ".html": "copy", ".svg": "copy", ".woff2": "file" },
+    assetNames: "[name]",
     legalComments: "none",
     charset: "utf8",
     logLevel: "warning",
   });
   const files = outputFiles.map(({ path, contents }) => ({ name: path.slice(page.length + 1), body: contents }));
+  const license = await readFile(join(font, "LICENSE"));
+  files.push({ name: "inter-license.txt", body: license });
   return [...files, { name: "receivers.json", body: new TextEncoder().encode(JSON.stringify(await receiverFiles())) }];
 }
 

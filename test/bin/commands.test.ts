@@ -273,7 +273,8 @@ test("the running service sweeps every 5 s", async () => {
 
 /** Programs that print a credential are refused with a closed stdout. Whether a new one is, is said here. */
 const printing = ["console", "token"];
-const others = "app build demo dlq drill event import invoke issuer local lock openapi project smoke trace".split(" ");
+const others =
+  "app build demo dlq drill engines event import invoke issuer local lock openapi project smoke trace".split(" ");
 
 test("each program is known to print a credential or not", () => {
   const names = readdirSync(join(root, "bin/commands")).filter((name) => name.endsWith(".ts"));

@@ -85,6 +85,15 @@ test("list shows the first 500 characters of a message, its control characters a
   expect(stdout).toContain("no project\\u000a  2026-11-21 forged\n");
   expect(stdout).toContain('{"\\u007f\\u009b2J": "\\u202eevil"}');
   expect(stdout).not.toMatch(/[\u007f-\u009f\u202e]/);
+  const { stdout: records } = await dlq("list", "--queue", "deployment-events", "--json");
+  for (const record of records.split("\n").filter(Boolean)) {
+    expect(JSON.parse(record)).toEqual({
+      queue: "deployment-events",
+      sent_at: expect.stringMatching(/Z$/),
+      reason: expect.any(String),
+      body: expect.stringMatching(/^x{501}$|evil/),
+    });
+  }
   expect(await listThat("deployment-events", /x{500}/)).toContain(`    ${"x".repeat(500)}\n`);
   await sqs.send(new PurgeQueueCommand({ QueueUrl: urlOf("deployment-events-dlq") }));
 });
@@ -175,6 +184,20 @@ test("a redriven message is deleted after it was sent, and keeps its group; a li
     ["ReceiveMessageCommand", "dlq", 30],
     ["ChangeMessageVisibilityCommand", "dlq", 1],
   ]);
+});
+
+test.each([
+  ["MessageNotInflight", 1],
+  ["AccessDenied", undefined],
+])("a list whose message cannot be made visible, because of %s, shows %p", async (name, count) => {
+  const received = [[{ MessageId: "m1", Body: "{}", ReceiptHandle: "r1" }], []];
+  interceptSqs(async ({ command }) => {
+    if (command === "ReceiveMessageCommand") return { Messages: received.shift() };
+    throw Object.assign(new Error(name), { name });
+  });
+  const listed = await listDeadLetters({ url: "dlq", source: { name: "q", url: "q" } }).catch(() => undefined);
+  restoreAws();
+  expect(listed?.length).toBe(count);
 });
 
 test("list shows at most 1,000 messages", async () => {

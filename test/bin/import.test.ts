@@ -48,30 +48,30 @@ const keyRow = (key: string, fields: object = {}) => ({
   ...fields,
 });
 const statusWith = async (key = "") => (await get("/v1/projects", key)).status;
-const nothing = (advice: string) => `Nothing was changed. ${advice}\n`;
+const NOTHING = "Nothing was changed. Pass --apply to make these changes.\n";
 
 describe("keys", () => {
-  test("are only checked with --dry-run, and are unchanged when the file is imported again", async () => {
+  test("are only checked without --apply, and are unchanged when the file is imported again", async () => {
     const keys = Array.from({ length: 1_001 }, () => keyOf(randomUUID()));
     const file = fileOf(keys.map((key) => keyRow(key)));
     const dry = {
       code: 0,
-      stdout: `1001 rows: 1001 imported, 0 unchanged, 0 refused\n${nothing("Leave --dry-run out to import.")}`,
+      stdout: `1001 rows: 1001 imported, 0 unchanged, 0 refused\n${NOTHING}`,
       stderr: "",
     };
-    expect(await run("keys", file, "--dry-run")).toEqual(dry);
+    expect(await run("keys", file)).toEqual(dry);
     expect(await statusWith(keys[0])).toBe(401);
     const imported = { ...dry, stdout: "1001 rows: 1001 imported, 0 unchanged, 0 refused\n" };
-    expect(await run("keys", file)).toEqual(imported);
+    expect(await run("keys", file, "--apply")).toEqual(imported);
     expect(await Promise.all([keys[0], keys.at(-1)].map(statusWith))).toEqual([200, 200]);
     const again = { ...dry, stdout: "1001 rows: 0 imported, 1001 unchanged, 0 refused\n" };
-    expect(await run("keys", file)).toEqual(again);
+    expect(await run("keys", file, "--apply")).toEqual(again);
   });
 
   test("that are refused are listed with their lines, which count empty ones, and the exit code is 1", async () => {
     const [first, last] = [keyOf(randomUUID()), keyOf(randomUUID())];
     const file = fileOf([keyRow(first), "", '{"hash":', keyRow("x", { key_prefix: "\u001b[2Jx" }), keyRow(last), ""]);
-    const { code, stdout, stderr } = await run("keys", file);
+    const { code, stdout, stderr } = await run("keys", file, "--apply");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "4 rows: 2 imported, 0 unchanged, 2 refused\n" });
     expect(stderr.split("\n")).toEqual([
       "line 3: the row must be a JSON object",
@@ -85,7 +85,7 @@ describe("keys", () => {
 test("webhooks are imported with their secrets, also from a file with a byte order mark", async () => {
   const secret = "the secret of the receiver";
   const row = { project_id: local.projectId, url: "https://example.com/hook", events: ["deploy.failed"], secret };
-  const { code, stdout } = await run("webhooks", fileOf([`\ufeff${JSON.stringify(row)}`]));
+  const { code, stdout } = await run("webhooks", fileOf([`\ufeff${JSON.stringify(row)}`]), "--apply");
   expect({ code, stdout }).toEqual({ code: 0, stdout: "1 row: 1 imported, 0 unchanged, 0 refused\n" });
   const { data } = (await get(`/v1/projects/${local.projectId}/webhooks`, local.token)).body;
   expect(data).toMatchObject([{ url: row.url }]);
@@ -128,7 +128,7 @@ describe("members", () => {
     );
     expect(await sync(ofTwo)).toMatchObject({
       code: 0,
-      stdout: `1504 rows: 0 added, 0 changed, 501 removed, 1504 unchanged\n${nothing("Pass --apply to make these changes.")}`,
+      stdout: `1504 rows: 0 added, 0 changed, 501 removed, 1504 unchanged\n${NOTHING}`,
     });
     expect(await sync(ofTwo, "--apply", "--force")).toMatchObject({
       code: 0,
@@ -182,7 +182,6 @@ test.each([
   ["an unknown kind", ["toString", "file"], "Pass keys, webhooks or members, and one file."],
   ["no file", ["keys"], "Pass keys, webhooks or members, and one file."],
   ["two files", ["keys", "one", "two"], "Pass keys, webhooks or members, and one file."],
-  ["--apply and --dry-run", ["keys", "file", "--apply", "--dry-run"], "Pass --apply or --dry-run, not both."],
   ["members without a version", ["members", "file"], "--version is required for members, and only for these."],
   ["keys with a version", ["keys", "file", "--version", "1"], "--version is required for members, and only for these."],
   ["keys with --force", ["keys", "file", "--force"], "--force is for members only."],
@@ -226,17 +225,17 @@ test("a stage is found by the outputs of its stack, a local run by its address, 
     ...{ AWS_ENDPOINT_URL_CLOUDFORMATION: url, AWS_ENDPOINT_URL_LAMBDA: url },
     ...{ AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "x", AWS_SECRET_ACCESS_KEY: "x" },
   };
-  const args = ["keys", fileOf([keyRow("acme_1")]), "--stage"];
+  const args = ["keys", fileOf([keyRow("acme_1")]), "--apply", "--stage"];
   expect(await commandHere("import", [...args, "prod"], settings)).toMatchObject({ code: 0, stderr: "" });
   expect(requests.at(-1)).toMatch(
     /^POST \/2015-03-31\/functions\/import-1A2B\/invocations \{"keys":\[.*"dry_run":false\}$/,
   );
   // The address is used instead of that of the running service.
   const local = { ...settings, DATA_DIR };
-  expect(await commandHere("import", args.slice(0, 2), local)).toMatchObject({ code: 0 });
+  expect(await commandHere("import", args.slice(0, 3), local)).toMatchObject({ code: 0 });
   expect(requests.at(-1)).toContain("/functions/api-keys-import/");
   const gone = { ...local, AWS_ENDPOINT_URL_LAMBDA: "http://127.0.0.1:9" };
-  expect(await commandHere("import", args.slice(0, 2), gone)).toEqual({
+  expect(await commandHere("import", args.slice(0, 3), gone)).toEqual({
     code: 1,
     stdout: "",
     stderr:
@@ -252,7 +251,7 @@ test("a stage is found by the outputs of its stack, a local run by its address, 
 test("an import that is interrupted by kill -9 of the service ends with the same keys when it is repeated", async () => {
   const keys = Array.from({ length: 3_000 }, (_, index) => keyOf(`${index}-${randomUUID()}`));
   const file = fileOf(keys.map((key) => keyRow(key)));
-  const program = startProgram(["bin/run.cjs", "import", "keys", file], settings);
+  const program = startProgram(["bin/run.cjs", "import", "keys", file, "--apply"], settings);
   let stderr = "";
   program.stderr.setEncoding("utf8").on("data", (part: string) => {
     stderr += part;
@@ -265,7 +264,7 @@ test("an import that is interrupted by kill -9 of the service ends with the same
     /^\d+ rows: \d+ imported, 0 unchanged, 0 refused, then stopped at lines \d+ to \d+: .*\nCorrect it/,
   );
   local = await startLocalRun(settings);
-  const { code, stdout } = await run("keys", file);
+  const { code, stdout } = await run("keys", file, "--apply");
   const [, imported, unchanged] = /^3000 rows: (\d+) imported, (\d+) unchanged, 0 refused\n$/.exec(stdout) ?? [];
   expect([code, Number(imported) + Number(unchanged)]).toEqual([0, 3_000]);
   expect(Number(unchanged)).toBeGreaterThan(0);

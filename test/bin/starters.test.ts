@@ -122,6 +122,7 @@ const optionsByProgram: Record<string, string[]> = {
   event: ["--project <uuid>", "--event <name>", "--deployment <uuid>", "--url <url>", "deploy.succeeded"],
   dlq: ["list|redrive", "--queue deployment-events|deliveries", "--stage <stage on AWS>"],
   build: ["dist/"],
+  engines: ["<engine>", "moto "],
 };
 
 test.each(Object.entries(optionsByProgram))("%s --help shows usage, options and examples", async (name, shown) => {
@@ -164,6 +165,7 @@ test.each([
   ["demo", "now", "Unexpected argument: every value needs an option."],
   ["build", "--outdir=x", "Unknown option '--outdir'."],
   ["openapi", "--check", "Unknown option '--check'."],
+  ["engines", "nope", "Pass the name of one engine, which --help lists."],
 ])("%s rejects %s and shows its usage", async (name, arg, message) => {
   const { code, stdout, stderr } = await commandHere(name, [arg], {});
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -584,6 +584,20 @@ const operation = (id: string): Operation => {
   return found;
 };
 
+test.each([
+  ["a filter of a field without a name", { filter: { "": ["1"] } }],
+  ["a filter of a field with 101 characters", { filter: { ["x".repeat(101)]: ["1"] } }],
+  ["a header without a name", { headers: { "": "1" } }],
+  ["a header with a space in its name", { headers: { "X A": "1" } }],
+  ["a header with a space after its value", { headers: { "X-A": "1 " } }],
+])("createWebhook rejects %s, and its schema does not allow it", async (_title, field) => {
+  const create = operation("createWebhook");
+  const body = { ...JSON.parse(exampleOf(create) ?? ""), ...field };
+  const { status } = await sendTo(create, { caller: "session", text: JSON.stringify(body) });
+  const pointer = `${create.pointer}/requestBody/content/application~1json/schema`;
+  expect([status, schemaViolations(pointer, body).length > 0]).toEqual([400, true]);
+});
+
 describe("limits and states", () => {
   test("creating anything above its limit returns a documented 409", async () => {
     const { project_id, service_account_id } = fixture.ids;

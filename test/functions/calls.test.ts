@@ -12,6 +12,7 @@ import {
   interceptSns,
   interceptSqs,
   loseEveryResponse,
+  repeatable,
   restoreAws,
 } from "../support/aws-calls.ts";
 import { call as callFunction } from "../support/call.ts";
@@ -435,7 +436,7 @@ test("only one step is rejected", () => {
 
 test("every kind of write was sent again", () => {
   const commands = ["DeleteItemCommand", "PutItemCommand", "TransactWriteItemsCommand", "UpdateItemCommand"];
-  expect([...lost].sort()).toEqual(commands);
+  expect([...lost].sort()).toEqual(commands.filter((command) => repeatable.test(command)));
 });
 
 // Each request calls the authorizer.

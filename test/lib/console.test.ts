@@ -94,6 +94,7 @@ describe("the headers", () => {
       "default-src 'none'",
       "script-src 'self'",
       "style-src 'self'",
+      "font-src 'self'",
       "connect-src 'self' https://api.example.com/",
       "img-src 'self' data:",
       "base-uri 'none'",

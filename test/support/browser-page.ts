@@ -144,6 +144,7 @@ Object.assign(globalThis, {
     clear: () => stored.clear(),
   },
   addEventListener: onWindow.addEventListener.bind(onWindow),
+  dispatchEvent: onWindow.dispatchEvent.bind(onWindow),
   removeEventListener: onWindow.removeEventListener.bind(onWindow),
 });
 Object.defineProperty(globalThis, "navigator", {

@@ -385,6 +385,7 @@ const pipeline = [
   enableDuringFanOut,
   disableBeforeSend,
   loseRaces,
+  supersedeOlderStates,
 ];
 
 async function deliverOnce(service: TestService): Promise<void> {
@@ -607,6 +608,19 @@ async function loseRaces(service: TestService): Promise<void> {
     await expectStatus(viewer.get(`${path}/deliveries/${failed.id}`), 200);
     await expectStatus(api.patch(path, { enabled: false }), 200);
     await eventually(() => expect(lost).toBe(6));
+  });
+}
+
+/** A deployment has a newer state: than one that a message carries, and than one that waits. */
+async function supersedeOlderStates(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
+    await expectStatus(api.patch(path, { delivery: "latest", headers: { Authorization: "Bearer t" } }), 200);
+    const deployment_id = randomUUID();
+    await publish(eventOf(projectId, { event: "deploy.failed", deployment_id }));
+    await receiver.waitFor(1);
+    await publish(eventOf(projectId, { deployment_id, timestamp: secondsFromNow(-60) }));
+    await overdue(webhook, { deployment_id });
+    await untilAll(webhook, ["succeeded", "superseded", "superseded"]);
   });
 }
 

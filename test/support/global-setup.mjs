@@ -4,13 +4,16 @@ import { join } from "node:path";
 import { startDynamo, startSqs } from "../../bin/emulator/engines.ts";
 import { createRunFolder } from "./run-folder.mjs";
 
+/** `TEST_ENGINES`: URL of another engine for all of AWS, such as moto. `npm run engines` sets it. */
+const given = process.env.TEST_ENGINES && { endpoint: process.env.TEST_ENGINES, stop: async () => {} };
+
 /**
  * Starts the embedded engines once for all test files, in memory. Each file creates its own tables and queues in them.
  */
 export default async function globalSetup() {
   createRunFolder();
-  const dynamo = await startDynamo(undefined, () => console.error("The DynamoDB engine has exited."));
-  const sqs = await startSqs(0, undefined, () => console.error("The SQS engine has exited."));
+  const dynamo = given || (await startDynamo(undefined, () => console.error("The DynamoDB engine has exited.")));
+  const sqs = given || (await startSqs(0, undefined, () => console.error("The SQS engine has exited.")));
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqs.endpoint;
   process.env.AWS_ENDPOINT_URL_SNS = sqs.endpoint;

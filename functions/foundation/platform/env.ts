@@ -58,11 +58,15 @@ function optionalFlag(name: string): boolean | undefined {
 
 const contents = new Map<string, string>();
 
-/** Reads a file once. */
-function contentOf(path: string): string {
-  const content = contents.get(path) ?? readFileSync(path, "utf8");
-  contents.set(path, content);
-  return content;
+/** Reads the file of a setting once. @throws SettingError when it cannot be read */
+function contentOf(name: string, path: string): string {
+  try {
+    const content = contents.get(path) ?? readFileSync(path, "utf8");
+    contents.set(path, content);
+    return content;
+  } catch (error) {
+    throw new SettingError(`${name} cannot be read: ${(error as Error).message}`);
+  }
 }
 
 const flag = (name: string): boolean => optionalFlag(name) ?? false;
@@ -141,7 +145,7 @@ export const settings = {
    */
   events(): string | undefined {
     const text = optional("EVENTS");
-    return text?.startsWith("/") ? contentOf(text) : text;
+    return text?.startsWith("/") ? contentOf("EVENTS", text) : text;
   },
   /** The permissions that the platform adds, as JSON (foundation/access/platform-permissions.ts); undefined = none. */
   permissions: () => optional("PERMISSIONS"),

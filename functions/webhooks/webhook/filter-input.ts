@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { printableText, setOf } from "../../foundation/schema/input.ts";
 import { fieldsProblem, filterLimits, valueProblem } from "./event-filter.ts";
 
-const { fields, values, valueCharacters, bytes } = filterLimits;
+const { fields, nameCharacters, values, valueCharacters, bytes } = filterLimits;
 
 const filterValue = printableText.check(
   z.superRefine((text, context) => {
@@ -26,7 +26,11 @@ export const filterInput = z.pipe(
       (filter) => Buffer.byteLength(JSON.stringify(filter)) <= bytes,
       `must have at most ${bytes} bytes as JSON`,
     ),
-    z.meta({ minProperties: 1, maxProperties: fields }),
+    z.meta({
+      minProperties: 1,
+      maxProperties: fields,
+      propertyNames: { type: "string", minLength: 1, maxLength: nameCharacters },
+    }),
   ),
 );
 

@@ -28,11 +28,11 @@ const nameProblem = (name: string): string | undefined => {
     : undefined;
 };
 
+/** No line break, which would begin another header, and no space that HTTP removes. */
+const VALUE = /^[!-~]([ -~]*[!-~])?$/;
+
 const isValue = (value: unknown): boolean =>
-  typeof value === "string" &&
-  value.length <= MAX_VALUE_CHARACTERS &&
-  // No line break, which would begin another header, and no space that HTTP removes.
-  /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value);
+  typeof value === "string" && value.length <= MAX_VALUE_CHARACTERS && VALUE.test(value);
 
 /** Returns the rule that the headers break; undefined = none. No message has a value. */
 function headersProblem(headers: Record<string, unknown>): string | undefined {
@@ -56,7 +56,8 @@ export const headersInput = z.pipe(
     z.meta({
       minProperties: 1,
       maxProperties: MAX_HEADERS,
-      additionalProperties: { type: "string", minLength: 1, maxLength: MAX_VALUE_CHARACTERS },
+      propertyNames: { type: "string", maxLength: MAX_NAME_CHARACTERS, pattern: TOKEN.source },
+      additionalProperties: { type: "string", maxLength: MAX_VALUE_CHARACTERS, pattern: VALUE.source },
       writeOnly: true,
     }),
   ),

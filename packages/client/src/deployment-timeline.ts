@@ -3,12 +3,12 @@ import { deploymentOutcomes, deploymentStates } from "./values.ts";
 
 /* Deployments, made of the events of a project's feed. */
 
-/** What the last event says, such as `running`; after an event that a platform has added, the end of its name. */
+/** What the last event says, such as `running`; after an event that a platform has added, its name in words, without `deploy`. */
 export type DeploymentState = string;
 
 /** Returns the state of a deployment after an event. */
 export const stateAfterEvent = ({ event }: Pick<DeploymentEvent, "event">): DeploymentState =>
-  textOf(deploymentStates, event) ?? event.slice(event.lastIndexOf(".") + 1).replaceAll("_", " ");
+  textOf(deploymentStates, event) ?? event.replace(/^deploy\./, "").replace(/[._]/g, " ");
 
 const textOf = <Value>(values: Record<string, Value>, name: string): Value | undefined =>
   Object.hasOwn(values, name) ? values[name] : undefined;

@@ -28,16 +28,9 @@ async function start(): Promise<void> {
   }
 }
 
-/** Loads the font. The page's policy allows fonts only as bytes that it fetched. Without it, the system's font stays. */
-async function loadFont(): Promise<void> {
-  const bytes = await (await fetch("inter.woff2", { credentials: "omit" })).arrayBuffer();
-  document.fonts.add(await new FontFace("Inter", bytes, { weight: "100 900" }).load());
-}
-
 // If the console is already open in the tab, a link of the start page changes only the part behind `#`.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
 
-loadFont().catch(() => {});
 await start();

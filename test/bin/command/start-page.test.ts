@@ -12,16 +12,21 @@ const page = (changed: Partial<Parameters<typeof startPage>[0]> = {}) =>
     token: "aaa.bbb.ccc",
     logPath: "/srv/data/service.log",
     allowedCidrs: ["127.0.0.0/8", "::1/128"],
+    isFirstStart: true,
     ...changed,
   });
 
 test("has the addresses, the token and the project in the form that scripts read", () => {
   const lines = page().split("\n");
-  expect(lines.at(-1)).toBe("ready http://127.0.0.1:3000");
+  // The link has a line of its own, in which a narrow terminal finds it.
+  expect(lines.slice(-3)).toEqual([
+    "http://127.0.0.1:3000/console/#token=aaa.bbb.ccc",
+    "",
+    "ready http://127.0.0.1:3000",
+  ]);
   expect(lines).toEqual(
     expect.arrayContaining([
       "  API            http://127.0.0.1:3000",
-      "  console        http://127.0.0.1:3000/console/#token=aaa.bbb.ccc",
       "  API page       http://127.0.0.1:3000/docs",
       "  events queue   http://127.0.0.1:3001/000000000000/deployment-events",
       "  user           demo-user",
@@ -49,7 +54,7 @@ test("the receiver listens where the webhook points to, before the webhook and t
   expect(commands[indexOf("listen")]).toBe("npm run --silent svc -- listen --port 4000 --count 1 & sleep 3");
   expect(indexOf('"url":"http://127.0.0.1:4000/"')).toBeGreaterThan(indexOf("listen"));
   expect(indexOf("npm run --silent event")).toBeGreaterThan(indexOf('"url"'));
-  expect(commands.at(-1)).toBe("wait");
+  expect(commands.slice(-2)).toEqual(["wait", expect.stringContaining("/webhooks/$WEBHOOK -H")]);
 });
 
 test.each([[[]], [["10.0.0.0/8"]]])(
@@ -63,6 +68,12 @@ test("no character of a comment means something to a shell", () => {
   const steps = trySteps(baseUrl, settings, ["127.0.0.0/8"]);
   expect(steps.length).toBeGreaterThanOrEqual(6);
   for (const { about } of steps) expect(about).toMatch(/^[\w ,.]+$/);
+});
+
+test("a later start shows no walk, and fits into a terminal of 24 lines", () => {
+  const later = page({ isFirstStart: false });
+  expect(later).not.toContain("Try it");
+  expect(later.split("\n").length).toBeLessThan(24);
 });
 
 test("contains the JWT once, so that few lines break on a narrow terminal", () => {

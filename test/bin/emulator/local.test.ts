@@ -100,9 +100,10 @@ describe("a running service", () => {
   test("prints commands that end in a delivery when they are pasted from top to bottom", async () => {
     const commands = tryItCommands(run);
     expect(commands).toContain(" listen --port 4000 --count 1 & ");
-    expect(commands.trimEnd().endsWith("\nwait")).toBe(true);
+    expect(commands).toMatch(/\nwait\n\n.*\n.* -X DELETE\n/);
     // Another program may use the port.
-    const { code, output } = await runInShell(commands.replaceAll("4000", String(await freePort())));
+    const port = String(await freePort());
+    const { code, output } = await runInShell(commands.replaceAll("4000", port));
     expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/"key":"svc_[0-9a-f]{64}"/) });
     expect(output).toContain('"name":"Demo project"');
     const [, deployment = "none"] = /queued deploy\.succeeded of deployment (\S+)/.exec(output) ?? [];
@@ -110,6 +111,10 @@ describe("a running service", () => {
     expect(received).toMatch(/deploy\.succeeded\S*\ndelivery +\S+/);
     // Once in the line of the event command, once in the delivery.
     expect(received.split(deployment).length).toBeGreaterThan(2);
+    const left = await send(`${run.baseUrl}/v1/projects/${run.projectId}/webhooks`, {
+      headers: { authorization: `Bearer ${run.token}` },
+    });
+    expect(JSON.stringify(left.body)).not.toContain(`:${port}/`);
   });
 
   test("accepts events with any Unicode character, as SQS does", async () => {

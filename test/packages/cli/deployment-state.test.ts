@@ -5,13 +5,14 @@ import type { Client, DeploymentEvent, EventName } from "../../../packages/clien
 import { byTime, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 
 /** As a platform may have added. */
-const addedEvent = "deploy.cancelled" as EventName;
+const [addedEvent, addedOfBuild] = ["deploy.rolled_back", "build.succeeded"] as EventName[] as [EventName, EventName];
 
 test.each<[EventName, string, number | undefined]>([
   ["deploy.started", "running", undefined],
   ["deploy.succeeded", "succeeded", 0],
   ["deploy.failed", "failed", 1],
-  [addedEvent, "cancelled", undefined],
+  [addedEvent, "rolled back", undefined],
+  [addedOfBuild, "build succeeded", undefined],
 ])("after %s a deployment is %s, and the exit code of a wait is %p", (event, state, exitCode) => {
   expect([stateAfterEvent({ event }), exitCodeAfter({ event })]).toEqual([state, exitCode]);
 });

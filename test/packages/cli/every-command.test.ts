@@ -184,7 +184,7 @@ const rows: Record<string, Row> = {
   "a new webhook": {
     args: [
       ...["webhooks", "create", webhook.url, "--events", "deploy.failed", "--name", "Chat"],
-      ...["--filter", "environment=production", "--mode", "shadow", ...once, ...inProject],
+      ...["--filter", "environment=production", "branch=a,b", "--mode", "shadow", ...once, ...inProject],
     ],
     showsSecret: true,
   },

@@ -155,13 +155,16 @@ test("describes each tool, its input and its effects", async () => {
     list_projects: [true, false, true, false],
     list_webhooks: [true, false, true, false],
     create_webhook: [false, false, false, true],
+    update_webhook: [false, false, true, true],
     delete_webhook: [false, true, true, false],
     list_deliveries: [true, false, true, false],
     show_delivery: [true, false, true, false],
     redeliver_delivery: [false, false, false, true],
+    recover_deliveries: [false, false, false, true],
     send_test_delivery: [false, false, false, true],
     explain_failed_delivery: [true, false, true, false],
     why_is_this_webhook_failing: [true, false, true, false],
+    list_deployments: [true, false, true, false],
     deployment_status: [true, false, true, false],
     certify_webhook: [false, false, false, true],
   });
@@ -226,6 +229,7 @@ describe("a server with fewer tools", () => {
     "deployment_status",
     "explain_failed_delivery",
     "list_deliveries",
+    "list_deployments",
     "list_projects",
     "list_webhooks",
     "show_delivery",
@@ -238,8 +242,10 @@ describe("a server with fewer tools", () => {
     const instructions = client.getInstructions();
     for (const name of [
       "create_webhook",
+      "update_webhook",
       "delete_webhook",
       "redeliver_delivery",
+      "recover_deliveries",
       "send_test_delivery",
       "certify_webhook",
     ]) {
@@ -260,7 +266,7 @@ describe("a server with fewer tools", () => {
     const env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: scoped.key, SVC_PROJECT: randomUUID() };
     const client = await connectHere(env);
     expect(await namesOf(client)).toEqual(
-      readTools.filter((name) => !/^(deployment_status|list_projects)$/.test(name)),
+      readTools.filter((name) => !/^(deployment_status|list_deployments|list_projects)$/.test(name)),
     );
     expect(client.getInstructions()).toContain("deployment_status: the credential lacks the permission events:read");
     await newWebhook();
@@ -448,6 +454,31 @@ test("send_test_delivery sends a sample, whose outcome show_delivery has", async
   });
 });
 
+test("an assistant finds the newest failure, repairs the webhook by its name, and sends what was held", async () => {
+  receiver.respondWith(410);
+  const { delivery, webhookId } = await newDelivery("failed");
+  await call("send_test_delivery", { webhook_id: webhookId });
+  const newest = structured(await call("explain_failed_delivery"));
+  expect(newest.delivery.id).toBe(delivery.id);
+  await call("update_webhook", { webhook_id: webhookId, name: "Chat" });
+  await publish(eventOf(projectId));
+  await eventually(async () => {
+    const { deliveries } = structured(await call("list_deliveries", { webhook_id: "Chat", status: "held" }));
+    expect(deliveries).toHaveLength(1);
+  });
+  receiver.respondWith(200);
+  const { webhooks } = structured(await call("update_webhook", { webhook_id: "Chat", enabled: true }));
+  expect(webhooks).toMatchObject([{ id: webhookId, enabled: true }]);
+  const since = new Date(Date.now() - 60_000).toISOString();
+  const recovered = structured(await call("recover_deliveries", { webhook_id: "Chat", since }));
+  expect(recovered).toMatchObject({ count: 2, complete: true });
+  await eventually(async () => {
+    const id = delivery.id.slice(-12);
+    expect(structured(await call("show_delivery", { delivery_id: id })).delivery.status).toBe("succeeded");
+  });
+  expect(structured(await call("list_deployments", { limit: 1 })).deployments).toMatchObject([{ state: "running" }]);
+});
+
 test("redeliver_delivery sends a delivery again", async () => {
   receiver.respondWith(500);
   const { delivery, webhookId } = await newDelivery("failed");
@@ -485,7 +516,13 @@ test.each<[string, object, RegExp]>([
   ["show_delivery", { delivery_id: randomUUID() }, /^No delivery with the id /],
   ["list_webhooks", { project: "Shop" }, /^No project named "Shop"/],
   ["list_deliveries", { status: "lost" }, /status/],
-  ["show_delivery", { delivery_id: "7" }, /delivery_id/],
+  ["show_delivery", { delivery_id: "7" }, /^7 is not a valid delivery id/],
+  [
+    "update_webhook",
+    { webhook_id: "Nobody", enabled: true },
+    /^No webhook of the project has the name or the id Nobody/,
+  ],
+  ["recover_deliveries", { webhook_id: "Nobody", since: "yesterday" }, /since/],
   ["create_webhook", { url: "https://example.com/", events: [] }, /events/],
 ])("%s with %j returns a tool error with the reason", async (name, args, reason) => {
   const result = await call(name, args);
@@ -705,7 +742,7 @@ describe("diagnose", () => {
       { webhook: { ...base, enabled: false, disabled_reason: "gone" }, deliveries: [] },
       "disabled",
       /gone/,
-      /--enable/,
+      /update_webhook with webhook_id w-1 and enabled: true/,
     ],
     [
       "of a suspended project that is disabled too",
@@ -760,12 +797,12 @@ describe("explain", () => {
     ["failed", [refused], webhook, "nothing accepts connections", "Start it. Then call redeliver_delivery"],
     ["pending", [refused], webhook, "the next attempt is scheduled", "happens automatically"],
     ["pending", [], webhook, "attempted 0 times", "Wait for the first attempt"],
-    ["held", [refused], gone, "410 Gone", "--enable"],
+    ["held", [refused], gone, "410 Gone", "enabled: true"],
     ["held", [], webhook, "is or was disabled", "enabled again"],
-    ["held", [], gone, "410 Gone", "--enable"],
+    ["held", [], gone, "410 Gone", "enabled: true"],
     ["pending", [accepted], webhook, "the next attempt is scheduled", "The last attempt succeeded."],
     ["cancelled", [refused], webhook, "its webhook was deleted", "A new webhook"],
-    ["shadowed", [], webhook, "in shadow mode", "--mode live"],
+    ["shadowed", [], webhook, "in shadow mode", "mode: live"],
     [
       "superseded",
       [refused],

@@ -540,7 +540,9 @@ describe("apply", () => {
     expect(await stored()).toEqual([before[0], ...wanted]);
 
     expect((await apply(file(...wanted), "--dry-run", "--exit-code")).code).toBe(0);
-    const repeated = await apply(file(...wanted), "--prune", "--json");
+    const isNotConfirmed = { code: 2, stderr: expect.stringContaining("Pass --yes to confirm") };
+    expect(await apply(file(...wanted), "--prune")).toMatchObject(isNotConfirmed);
+    const repeated = await apply(file(...wanted), "--prune", "--yes", "--json");
     expect(
       repeated.stdout
         .trim()
@@ -720,8 +722,8 @@ describe("deliveries", () => {
 
 test.each<[string[], number, string]>([
   [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
-  [["webhooks", "show", "000"], 2, "000 is not a valid id"],
-  [["webhooks", "show", "0000g"], 2, "0000g is not a valid id"],
+  [["webhooks", "show", "000"], 4, "at least the first 4 characters of one: svc webhooks list"],
+  [["webhooks", "show", "0000g"], 4, "No webhook of the project has the name or the id 0000g."],
   [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
   [["webhooks", "show"], 4, "svc webhooks create"],
   [["webhooks", "update", "--enable", "--disable"], 2, "not both"],

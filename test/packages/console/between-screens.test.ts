@@ -171,13 +171,15 @@ const lists = [
 ] as const;
 const rowOf = (number: number) => {
   const id = deliveryOf(number).id;
+  // Lists show the last part of it.
+  const deployment_id = `00000000-0000-7000-8000-${id.slice(0, 8)}0000`;
   return {
-    ...{ ...deliveryOf(number, "failed"), deployment_id: id, timestamp: at, received_at: at, payload: {} },
+    ...{ ...deliveryOf(number, "failed"), deployment_id, timestamp: at, received_at: at, payload: {} },
     ...{ at, action: "webhook.deleted", actor: { type: "system" }, resource_id: id, details: {} },
   };
 };
 const numberOf = (id = "") => Number(id.slice(4, 8));
-const shownIds = () => [...new Set(textOf().match(/0193\d{4}-000/g))].map(numberOf);
+const shownIds = () => [...new Set(textOf().match(/0193\d{4}-?0000/g))].map(numberOf);
 /** Responds with rows of falling numbers from `newest()` to 1. */
 function respondWithRows(end: string, parameter: string, newest: () => number): void {
   const link = (number: number, rel: string) =>
@@ -256,15 +258,7 @@ test.each<[state: string, from: string, to: string, steps: () => Promise<void>]>
     },
   ],
   ["older deliveries without a filter", hash, `${hash}?event=deploy.failed`, clicks("Load more")],
-  [
-    "a dialog of another list",
-    hash,
-    `${hash}/certification`,
-    async () => {
-      await enter("Select all shown", true);
-      await click("Resend 2");
-    },
-  ],
+  ["a dialog of another list", hash, `${hash}/certification`, clicks("Resend…")],
   ["older events without a filter", `${project}/events`, `${project}/events?event=deploy.failed`, clicks("Load more")],
   ["events of another project", `${project}/events`, `${otherProject}/events`, clicks("Load more")],
   ["an error of another delivery", detail, `${hash}/deliveries/${deliveryOf(8).id}`, clicks("Resend")],

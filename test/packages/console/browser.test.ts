@@ -79,7 +79,7 @@ async function newPage(context = shared): Promise<Page> {
 }
 
 const consoleOf = ({ page, baseUrl }: LocalRun): string =>
-  /console +(\S+)/.exec(page)?.[1] ?? `${baseUrl}/no-console-address-on-the-start-page`;
+  /^\S+\/console\/#token=\S+$/m.exec(page)?.[0] ?? `${baseUrl}/no-console-address-on-the-start-page`;
 
 /** Opens a page with a session, at an address behind `#`. */
 async function signedIn(hash = "", { token = run.token, context }: { token?: string; context?: BrowserContext } = {}) {
@@ -671,6 +671,26 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByText("Attempt 1").waitFor();
       await tabTo(page, "Payload");
       expect(await page.evaluate<string>(ring)).toBe("solid");
+    });
+
+    test("a menu closes on Escape and when the focus leaves it, and one with fields stays open while they are changed", async () => {
+      const { hash } = await newScenario();
+      const page = await signedIn(hash);
+      await page.getByText("No deliveries yet").waitFor();
+      const open = () => page.locator("details.menu[open] > summary").allTextContents();
+      await page.locator("summary", { hasText: "More" }).click();
+      await tabTo(page, "Edit");
+      await page.keyboard.press("Escape");
+      expect([await open(), await focused(page)]).toEqual([[], "More"]);
+      await page.locator("summary", { hasText: "More" }).click();
+      await page.getByRole("heading", { level: 1 }).click();
+      expect(await open()).toEqual([]);
+      await page.locator("summary", { hasText: "Filter" }).click();
+      await page.locator("select").first().selectOption("failed");
+      await page.getByText("No deliveries match the filters").waitFor();
+      expect(await open()).toEqual(["Filter: 1"]);
+      await page.getByRole("heading", { level: 1 }).click();
+      expect(await open()).toEqual([]);
     });
 
     test("arrow keys move between the languages and between the rows of a list, and do not scroll", async () => {

@@ -202,7 +202,7 @@ const screens: Record<string, Screen> = {
     address: hash,
     steps: async () => {
       await enter(
-        `Select deploy.failed to https://example.com/hook, failing, ${at} 2-digit,2-digit (01930009-000)`,
+        `Select deploy.failed to https://example.com/hook, failing, ${at} 2-digit,2-digit (00000000d301)`,
         true,
       );
       await click("Resend 1");

@@ -1,6 +1,7 @@
 import { resolveObjectURL } from "node:buffer";
 import { shortId } from "../../../packages/console/src/data/short.ts";
 import { clockTime } from "../../../packages/console/src/data/time.ts";
+import { ago } from "../../support/api-samples.ts";
 import { browser, click, count, elapse, enter, open, shows, textOf, until } from "../../support/browser-page.ts";
 import {
   at,
@@ -85,7 +86,10 @@ describe("deliveries", () => {
   });
 
   test("are sent again oldest first, after a 429 later, and one that is rejected is listed", async () => {
-    respond("GET deliveries", () => json([4, 3, 2, 1].map((number) => deliveryOf(number))));
+    const created = (number: number) => ago(600 - number * 60);
+    respond("GET deliveries", () =>
+      json([4, 3, 2, 1].map((number) => ({ ...deliveryOf(number), created_at: created(number) }))),
+    );
     const responses = [
       failure(429, "rate_limited", "Wait.", { "Retry-After": "1" }),
       failure(404, "not_found", "There is no such delivery."),
@@ -96,7 +100,7 @@ describe("deliveries", () => {
     for (const _ of ["all", "none"]) await enter("Select all shown", true);
     for (const number of [4, 3, 4, 2, 1])
       await enter(
-        `Select deploy.failed to https://example.com/hook, succeeded, ${clockTime(at)} (${shortId(deliveryOf(number).id)})`,
+        `Select deploy.failed to https://example.com/hook, succeeded, ${clockTime(created(number))} (${shortId(deliveryOf(number).id)})`,
         true,
       );
     await click("Resend 3");

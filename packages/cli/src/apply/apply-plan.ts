@@ -2,7 +2,7 @@ import type { Client } from "../../../client/src/client.ts";
 import { rotationOf } from "../commands/webhooks.ts";
 import { printChecked, requireStdout } from "../terminal/checked-output.ts";
 import type { Globals } from "../terminal/globals.ts";
-import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal/terminal.ts";
+import { confirm, jsonText, note, print, printable } from "../terminal/terminal.ts";
 import { type Change, isChange } from "./plan.ts";
 import { newWebhookOf, planText, toChangeRecord } from "./plan-view.ts";
 import { headerValues } from "./webhooks-file.ts";
@@ -24,8 +24,7 @@ export async function applyPlan(
 ): Promise<void> {
   const changes = actionOrder.flatMap((action) => plan.filter((change) => change.action === action));
   const deletions = plan.filter(({ action }) => action === "delete").length;
-  // In a job, --prune is the consent: no terminal can confirm.
-  const isAsked = deletions > 0 && isInteractive();
+  const isAsked = deletions > 0 && !yes;
   // With --json only for the question, whose answer needs the URLs.
   if (!json || isAsked) note(planText(plan, process.stderr));
   if (plan.some(({ action }) => action === "create")) requireStdout();

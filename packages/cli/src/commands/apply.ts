@@ -27,7 +27,8 @@ The file is YAML or JSON:
 
 A webhook of the file is the webhook of the project that has its URL. So a changed URL is another webhook, with another
 secret; to keep the secret, use svc webhooks update --url first. A webhook that the file does not have is kept, and deleted
-with its delivery log only with --prune. A repetition changes nothing. --prune asks for confirmation on a terminal.
+with its delivery log only with --prune. A repetition changes nothing. If --prune
+deletes webhooks, it asks first, and needs --yes in a job.
 
 A new webhook without a format gets that of the product behind its URL. Values of headers cannot be read back, so they are
 sent when the webhook is created, when the names change, and with --headers. A dry run reads none.

@@ -43,7 +43,7 @@ interface DeliveryCall extends ProjectCall {
 
 /** @param defaultWebhooks what the command uses without --webhook */
 const webhookOption = (defaultWebhooks: string) =>
-  ["--webhook <id>", `the webhook's id or a unique prefix of it; default: ${defaultWebhooks}`] as const;
+  ["--webhook <id>", `the webhook's id or name; default: ${defaultWebhooks}`] as const;
 
 interface ListCall extends DeliveryCall {
   status?: DeliveryStatus;
@@ -61,7 +61,7 @@ interface RecoverCall extends DeliveryCall {
   dryRun?: boolean;
 }
 
-const deliveryId = ["<id>", "the delivery's id", requireDeliveryId] as const;
+const deliveryId = ["<id>", "the delivery's id, as lists show it", requireDeliveryId] as const;
 
 export function addDeliveries(program: SvcCommand): void {
   const deliveries = program
@@ -97,8 +97,9 @@ export function addDeliveries(program: SvcCommand): void {
       const list = await newestDeliveries(api, await findScope(api, projectId, webhook), queryOf(options));
       if (json) return print(jsonText(list));
       if (list.length === 0) return note("No deliveries.");
-      print(deliveryTable(list, await webhookLabels(api, projectId)));
-      for (const hint of hintsOf(list)) note(hint);
+      const labels = await webhookLabels(api, projectId);
+      print(deliveryTable(list, labels));
+      for (const hint of hintsOf(list, labels)) note(hint);
     });
 
   deliveries
@@ -108,7 +109,7 @@ export function addDeliveries(program: SvcCommand): void {
     .description("Shows a delivery with its payload, its attempts and, for each failed attempt, how to fix the cause.")
     .argument(...deliveryId)
     .inProject(async ({ api, projectId, webhook, json }: DeliveryCall, id: string) => {
-      const { delivery } = await findDelivery(api, await webhooksOf(api, projectId, webhook), id);
+      const { delivery } = await findDelivery(api, await findScope(api, projectId, webhook), id);
       if (json) return print(jsonText(delivery));
       const labels = await webhookLabels(api, projectId);
       print(deliveryPage(delivery, projectId, labels.get(delivery.webhook_id)));
@@ -122,8 +123,8 @@ export function addDeliveries(program: SvcCommand): void {
     .argument(...deliveryId)
     .option("--no-wait", "do not wait for the outcome")
     .inProject(async ({ api, projectId, json, ...options }: DeliveryCall & { wait: boolean }, id: string) => {
-      const { webhook } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), id);
-      const requested = await api.redeliver(webhook, id);
+      const { webhook, delivery } = await findDelivery(api, await findScope(api, projectId, options.webhook), id);
+      const requested = await api.redeliver(webhook, delivery.id);
       if (options.wait) return awaitOutcome(api, webhook, requested, json);
       print(json ? jsonText(requested) : requested.id);
     });
@@ -163,7 +164,7 @@ export function addDeliveries(program: SvcCommand): void {
     .option(...projectOption)
     .summary("follow deliveries as they happen")
     .description("Prints each new delivery and each change of its status. Continues through rate limits and outages.")
-    .option("--last <n>", "number of latest deliveries to print first", numberParser("--last", 0, 100), 5)
+    .option("--last <n>", "number of latest deliveries to print first", numberParser("--last", 0, 100), 0)
     .addHelpText(
       "after",
       "\nDoes not follow webhooks that are created later. With --json, prints one record per line. Ctrl-C stops it with exit code 0.",

@@ -105,7 +105,7 @@ export function addDeployments(program: SvcCommand): void {
 /** Upper bound on the events that a list of deployments reads. */
 const MAX_LISTED_EVENTS = 1_000;
 
-async function newestDeployments(api: Client, projectId: string, limit: number): Promise<Deployment[]> {
+export async function newestDeployments(api: Client, projectId: string, limit: number): Promise<Deployment[]> {
   const events: DeploymentEvent[] = [];
   const ids = new Set<string>();
   for await (const event of api.eachEvent(projectId, { limit: 100 })) {

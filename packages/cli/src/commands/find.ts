@@ -64,16 +64,19 @@ const projectLines = (projects: Project[]): string =>
 /** A shorter prefix that is unique today is likely to match another webhook tomorrow. */
 const MIN_ID_PREFIX = 4;
 
+/** The last part of an id, as lists on a terminal show it. */
+const SHORT_ID = /^[0-9a-f]{12}$/i;
+
 /**
- * Finds a webhook of a project by its id or a unique prefix of its id.
- * @param idOrPrefix undefined selects the only webhook of the project
+ * Finds a webhook of a project by its id, the last part or a unique prefix of its id, or its name.
+ * @param text undefined selects the only webhook of the project
  * @returns the id; a full id is returned unchecked
  * @throws CommandError when no webhook matches, or several do
  */
-export async function findWebhook(api: Client, projectId: string, idOrPrefix: string | undefined): Promise<string> {
-  if (idOrPrefix !== undefined && isUuid(idOrPrefix)) return idOrPrefix;
+export async function findWebhook(api: Client, projectId: string, text: string | undefined): Promise<string> {
+  if (text !== undefined && isUuid(text)) return text;
   // Not paginated, so that a prefix that is unique in the list is unique in the project.
-  return requireOne(await api.listWebhooks(projectId), projectId, idOrPrefix).id;
+  return requireOne(await api.listWebhooks(projectId), projectId, text).id;
 }
 
 /** An example that can be pasted. */
@@ -83,39 +86,39 @@ export const creation = (projectId: string) =>
 export const noWebhookError = (projectId: string): CommandError =>
   notFound("The project has no webhooks.", `Create one: ${creation(projectId)}`);
 
-function requireOne(webhooks: WebhookInList[], projectId: string, idPrefix: string | undefined): WebhookInList {
-  const matches = idPrefix === undefined ? webhooks : withIdPrefix(webhooks, idPrefix);
+function requireOne(webhooks: WebhookInList[], projectId: string, text: string | undefined): WebhookInList {
+  const matches = text === undefined ? webhooks : webhooks.filter((webhook) => isMeant(webhook, text));
   const [webhook, second] = matches;
   if (second !== undefined) {
-    const message =
-      idPrefix === undefined ? "The project has several webhooks." : `Several webhook ids start with ${idPrefix}.`;
-    const lines = matches.map(({ id, url }) => `  ${id}  ${printable(url)}`).join("\n");
-    throw usageError(message, `Pass the id of one:\n${lines}`);
+    const message = text === undefined ? "The project has several webhooks." : `Several webhooks match ${text}.`;
+    const lines = matches.map(({ id, url, name = "" }) => `  ${id}  ${printable(`${name}  ${url}`.trim())}`);
+    throw usageError(message, `Pass the id of one:\n${lines.join("\n")}`);
   }
   if (webhook !== undefined) return webhook;
-  if (idPrefix === undefined) throw noWebhookError(projectId);
+  if (text === undefined) throw noWebhookError(projectId);
   throw notFound(
-    `No webhook of the project has an id that starts with ${idPrefix}.`,
-    `List the ids: svc webhooks list --project ${projectId}`,
+    `No webhook of the project has the name or the id ${text}.`,
+    `Pass a name, an id, or at least the first ${MIN_ID_PREFIX} characters of one: svc webhooks list --project ${projectId}`,
   );
 }
 
-function withIdPrefix<Item extends { id: string }>(items: Item[], prefix: string): Item[] {
-  if (!/^[0-9a-f-]+$/i.test(prefix) || prefix.length < MIN_ID_PREFIX) {
-    throw usageError(`${prefix} is not a valid id.`, `Pass an id, or at least its first ${MIN_ID_PREFIX} characters.`);
-  }
-  return items.filter(({ id }) => id.startsWith(prefix.toLowerCase()));
+function isMeant({ id, name }: WebhookInList, text: string): boolean {
+  const part = text.toLowerCase();
+  return name === text || isShortId(id, part) || (part.length >= MIN_ID_PREFIX && id.startsWith(part));
 }
 
-/** Returns the parser of an argument that must be a full id. @throws CommandError when it is not */
-const idParser = (kind: string, advice: string) => (text: string) => {
-  if (isUuid(text)) return text.toLowerCase();
+const isShortId = (id: string, text: string): boolean => SHORT_ID.test(text) && id.endsWith(text.toLowerCase());
+
+/** Returns the parser of an argument that must be a whole id. @throws CommandError when it is not */
+const idParser = (kind: string, advice: string, pattern?: RegExp) => (text: string) => {
+  if (isUuid(text) || pattern?.test(text)) return text.toLowerCase();
   throw usageError(`${text} is not a ${kind}.`, advice);
 };
 
 /** Rejects a prefix for a delete: after the first delete, it may match another resource. */
 export const requireFullId = idParser("full id", "Pass the full id; prefixes are not accepted here.");
-export const requireDeliveryId = idParser("valid delivery id", "List the ids: svc deliveries list");
+export const requireWebhookId = idParser("whole id", "Pass the id as svc webhooks list shows it.", SHORT_ID);
+export const requireDeliveryId = idParser("valid delivery id", "List the ids: svc deliveries list", SHORT_ID);
 export const requireDeploymentId = idParser("valid deployment id", "Pass the full id, a UUID.");
 
 /** @returns the webhook with the id or prefix, or all webhooks of the project when none is passed */
@@ -148,9 +151,24 @@ export async function webhookLabels(api: Client, projectId: string): Promise<Map
   }
 }
 
-/** @throws CommandError when none of the webhooks has the delivery */
-export async function findDelivery(api: Client, webhooks: WebhookRef[], id: string) {
-  for (const webhook of webhooks) {
+/** The newest deliveries in which a short id is looked for. */
+const SEARCHED_DELIVERIES = 1_000;
+
+/**
+ * Finds a delivery by its id, or by the last part of it.
+ * @throws CommandError when there is none
+ */
+export async function findDelivery(api: Client, scope: DeliveryScope, id: string) {
+  const { projectId } = scope;
+  if (!isUuid(id)) {
+    const newest = await newestDeliveries(api, scope, { limit: SEARCHED_DELIVERIES });
+    const found = newest.find((delivery) => isShortId(delivery.id, id));
+    const message = `None of the newest ${newest.length} deliveries has the id ${id}.`;
+    if (!found) throw notFound(message, "Pass the full id: svc deliveries list --json");
+    const webhook = { projectId, webhookId: found.webhook_id };
+    return { webhook, delivery: await api.getDelivery(webhook, found.id) };
+  }
+  for (const webhook of await webhooksOf(api, projectId, scope.webhookId)) {
     try {
       return { webhook, delivery: await api.getDelivery(webhook, id) };
     } catch (error) {

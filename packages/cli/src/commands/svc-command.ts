@@ -47,7 +47,7 @@ export class SvcCommand extends Command {
 
   /** Adds the argument for a webhook and `--project`, and sets the action of a command for a webhook. */
   onWebhook<Call extends WebhookCall>(run: Run<Call, []>): this {
-    const about = "the webhook's id or a unique prefix of it; default: the only webhook of the project";
+    const about = "the webhook's id or name; default: the only webhook of the project";
     return this.argument("[id]", about).inProject(async (call: Call, id?: string) => {
       const { api, projectId } = call;
       await run({ ...call, webhook: { projectId, webhookId: await findWebhook(api, projectId, id) } });

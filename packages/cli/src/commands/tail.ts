@@ -3,6 +3,7 @@ import type { Client, Delivery, WebhookRef } from "../../../client/src/client.ts
 import { ApiError } from "../../../client/src/errors.ts";
 import { jsonText, note, print, printable, styled } from "../terminal/terminal.ts";
 import { deliveryLine } from "../views/delivery-view.ts";
+import { terminalWidth } from "../views/table.ts";
 import { isTemporary } from "./api.ts";
 
 /* Follows deliveries by polling, because the API has no stream. */
@@ -152,7 +153,8 @@ async function printChange(
 ): Promise<void> {
   if (json) return print(jsonText(delivery));
   const line = deliveryLine(delivery, await getFailedAttempt(api, webhook, delivery), labels.get(webhook.webhookId));
-  const at = delivery.last_attempt?.at ?? delivery.created_at;
+  const recordedAt = delivery.last_attempt?.at ?? delivery.created_at;
+  const at = terminalWidth() === undefined ? recordedAt : `${recordedAt.slice(11, 19)}Z`;
   print(`${styled("dim", printable(at))}  ${line}`);
 }
 

@@ -19,8 +19,15 @@ import { statsWindows } from "../../../client/src/values.ts";
 import { printChecked, requireStdout } from "../terminal/checked-output.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { confirm, jsonText, note, print, printable, printList, yesOption } from "../terminal/terminal.ts";
-import { relativeTime, table, tableOf } from "../views/table.ts";
-import { certificationCell, stateCell, statsPage, webhookPage, withoutScheme } from "../views/webhook-view.ts";
+import { idCell, relativeTime, table, tableOf, withoutMiddle } from "../views/table.ts";
+import {
+  certificationCell,
+  stateCell,
+  stateDetail,
+  statsPage,
+  webhookPage,
+  withoutScheme,
+} from "../views/webhook-view.ts";
 import { certify } from "./certify.ts";
 import {
   type DeliveryOptions,
@@ -31,7 +38,7 @@ import {
   fitToUrl,
   formatRemark,
 } from "./delivery-options.ts";
-import { creation, requireFullId } from "./find.ts";
+import { creation, findWebhook, requireWebhookId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import { overlapNote, overlapOption, overlapSecondsOf } from "./key-options.ts";
 import { awaitOutcome } from "./outcome.ts";
@@ -48,6 +55,14 @@ function addToFilter(word: string, filter: EventFilter = {}): EventFilter {
   const read = readFilter([...filterLines(filter), word]);
   if ("filter" in read) return read.filter;
   throw usageError(`${read.invalid} is not a field and a value.`, "Pass --filter environment=production branch=main");
+}
+
+/** Other options take several values between commas. */
+function noteCommas(filter: EventFilter = {}): void {
+  const texts = Object.values(filter)
+    .flat()
+    .filter((text) => text.includes(","));
+  for (const text of texts) note(`"${printable(text)}" is one value. For several: --filter field=one field=two`);
 }
 
 type WebhookMode = "live" | "shadow";
@@ -100,6 +115,7 @@ export function addWebhooks(program: SvcCommand): void {
       note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       const remark = formatRemark(url, options.format);
       if (remark !== undefined) note(remark);
+      noteCommas(options.filter);
       const replacement = `${rotationOf({ projectId, webhookId: created.id })} --overlap 0 --yes`;
       await printChecked(json ? jsonText(created) : created.secret, `Replace the secret with: ${replacement}`);
       const usual = isChat(fields) ? ["test"] : ["test", "certify"];
@@ -156,6 +172,7 @@ export function addWebhooks(program: SvcCommand): void {
       const { url, format } = options;
       const remark = url || format ? formatRemark(url ?? updated.url, format) : undefined;
       if (remark !== undefined) note(remark);
+      noteCommas(options.filter);
     });
   for (const option of deliveryOptions()) update.addOption(option);
   update.option("--remove-headers", "remove all headers; --header replaces all");
@@ -164,9 +181,10 @@ export function addWebhooks(program: SvcCommand): void {
     .command("delete")
     .summary("delete a webhook and its delivery log")
     .description("Deletes a webhook and its delivery log, and cancels its pending deliveries.")
-    .argument("<id>", "the full id of the webhook", requireFullId)
+    .argument("<id>", "the id of the webhook, as lists show it", requireWebhookId)
     .option(...yesOption)
-    .inProject(async ({ api, projectId, yes }: ProjectCall & { yes?: boolean }, webhookId: string) => {
+    .inProject(async ({ api, projectId, yes }: ProjectCall & { yes?: boolean }, id: string) => {
+      const webhookId = await findWebhook(api, projectId, id);
       await confirm(`Delete the webhook ${webhookId}`, yes);
       await api.deleteWebhook({ projectId, webhookId });
       note(`Deleted the webhook ${webhookId}.`);
@@ -278,10 +296,11 @@ async function changesOf(options: UpdateOptions): Promise<Parameters<Client["upd
 
 const webhookTable = (list: WebhookInList[]): string =>
   tableOf(list, [
-    ["id", ({ id }) => id],
-    ["state", (webhook) => stateCell(webhook)],
+    ["id", ({ id }) => idCell(id)],
+    ["state", stateCell],
     ["webhook", ({ name, url }) => name ?? withoutScheme(url), list.some(({ name }) => name !== undefined)],
-    ["url", ({ url }) => url],
+    ["detail", (webhook) => stateDetail(webhook), list.some((webhook) => stateDetail(webhook) !== "")],
+    ["url", ({ url }) => ({ text: url, short: withoutMiddle(url) })],
     ["certified", (webhook) => certificationCell(webhook), list.some((webhook) => webhook.last_certification)],
     ["format", ({ format = "standard" }) => format, list.some(({ format }) => format !== undefined)],
     ["events", ({ events }) => events.join(" ")],

@@ -1,5 +1,5 @@
 import type { Delivery, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
-import { explain, fixForError, type IsOffered } from "./explain.ts";
+import { change, explain, fixForError, type IsOffered, recovery } from "./explain.ts";
 
 /* Explains in plain words why the deliveries of a webhook fail, and what to do next. Pure. */
 
@@ -40,14 +40,14 @@ export function diagnose({ webhook, deliveries, failing }: Inputs, isOffered: Is
     return {
       state: "disabled",
       explanation: `The webhook is disabled (${webhook.disabled_reason}): its events are held. ${counts}${cause}`,
-      next_step: `Fix the receiver, ${certify}, then enable the webhook (svc webhooks update ${webhook.id} --enable) and send what was held (svc deliveries recover --webhook ${webhook.id} --since <time>).`,
+      next_step: `Fix the receiver, ${certify}, then enable the webhook (${change(webhook.id, "enabled: true", isOffered)}) and send what was held (${recovery(webhook.id, isOffered)}).`,
     };
   }
   if (state === "shadow") {
     return {
       state,
       explanation: `The webhook is in shadow mode: its events are signed and logged, and not sent. ${counts}`,
-      next_step: `If this is not a cutover, switch it to live (svc webhooks update ${webhook.id} --mode live) and send what was shadowed (svc deliveries recover --webhook ${webhook.id} --status shadowed --since <time>).`,
+      next_step: `If this is not a cutover, switch it to live (${change(webhook.id, "mode: live", isOffered)}) and send what was shadowed (${recovery(webhook.id, isOffered, "shadowed")}).`,
     };
   }
   if (state === "failing" || state === "probing") {

@@ -1,4 +1,10 @@
-import type { Attempt, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
+import type {
+  Attempt,
+  DeliveryStatus,
+  DeliveryWithAttempts,
+  Webhook,
+  WebhookHealth,
+} from "../../../client/src/client.ts";
 import { deliveryErrorMeanings } from "../../../client/src/values.ts";
 
 /* Explains in plain words why a delivery has not arrived, and what to do next. Pure. */
@@ -29,7 +35,7 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
   const redeliver = isOffered("redeliver_delivery")
     ? `call redeliver_delivery with delivery_id ${id} to send it again.`
     : `ask the user to send the delivery ${id} again.`;
-  const recover = `svc deliveries recover --webhook ${webhook.id} --since <time>`;
+  const recover = recovery(webhook.id, isOffered);
   switch (status) {
     case "succeeded":
       return {
@@ -65,7 +71,7 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
         explanation: `${attempted} and is held: the webhook is or was disabled${webhook.enabled ? ", or its project was suspended" : reasonOf(webhook)}.${cause}`,
         next_step: webhook.enabled
           ? `The webhook is enabled again: ${redeliver} To send all held deliveries: ${recover}.`
-          : `${last === undefined ? "" : `${fix} `}Enable the webhook (svc webhooks update ${webhook.id} --enable), then send the held deliveries: ${recover}.`,
+          : `${last === undefined ? "" : `${fix} `}Enable the webhook (${change(webhook.id, "enabled: true", isOffered)}), then send the held deliveries: ${recover}.`,
       };
     case "cancelled":
       return {
@@ -75,10 +81,25 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOf
     case "shadowed":
       return {
         explanation: `${event} was signed and logged, and not sent: the webhook was in shadow mode.${cause}`,
-        next_step: `Switch the webhook to live (svc webhooks update ${webhook.id} --mode live) to send later events. To send this one then, ${redeliver} To send all of them: ${recover} --status shadowed.`,
+        next_step: `Switch the webhook to live (${change(webhook.id, "mode: live", isOffered)}) to send later events. To send this one then, ${redeliver} To send all of them: ${recovery(webhook.id, isOffered, "shadowed")}.`,
       };
   }
 }
+
+/** How deliveries are sent again, by the assistant or by the user. */
+export function recovery(webhookId: string, isOffered: IsOffered, status?: DeliveryStatus): string {
+  if (isOffered("recover_deliveries"))
+    return `recover_deliveries with webhook_id ${webhookId} and the time in since${status ? `, and status ${status}` : ""}`;
+  return `svc deliveries recover --webhook ${webhookId} --since <time>${status ? ` --status ${status}` : ""}`;
+}
+
+const options = { "enabled: true": "--enable", "mode: live": "--mode live" };
+
+/** How a webhook is changed, by the assistant or by the user. */
+export const change = (webhookId: string, field: keyof typeof options, isOffered: IsOffered): string =>
+  isOffered("update_webhook")
+    ? `update_webhook with webhook_id ${webhookId} and ${field}`
+    : `svc webhooks update ${webhookId} ${options[field]}`;
 
 /** Returns what a pending delivery waits for, as a clause. */
 function waitOf({ waiting_for, next_attempt_at }: Pick<ExplainedDelivery, "waiting_for" | "next_attempt_at">): string {

@@ -121,7 +121,8 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   forbidden: "This requires an admin of the project. Show your role: svc projects list",
   project_suspended: "Ask the operator of the platform why. Deliveries are held until the suspension ends",
   not_found: "List what exists: svc projects list, svc keys list, svc webhooks list, svc deliveries list",
-  conflict: "Show the state of the webhook: svc webhooks show <id>. Enable it: svc webhooks update <id> --enable",
+  conflict:
+    "The message says what to change first. Of a webhook: svc webhooks update <id>, with --enable, --mode live or --delivery every",
   already_created:
     "If its secret is lost, replace it: svc keys roll, svc service-accounts roll-key, svc webhooks rotate",
   idempotency_key_reused: "Pass another --idempotency-key, or repeat the first command unchanged.",

@@ -1,6 +1,6 @@
 import type { Attempt, Delivery, DeliveryStatus, DeliveryWithAttempts } from "../../../client/src/client.ts";
 import { jsonText, printable, type Style, styled } from "../terminal/terminal.ts";
-import { type Cell, facts, relativeTime, shorten, table } from "./table.ts";
+import { facts, idCell, relativeTime, shorten, shortId, tableOf, terminalWidth } from "./table.ts";
 
 /* Deliveries as text for a person. */
 
@@ -23,46 +23,43 @@ const statusCell = (delivery: Pick<Delivery, "status" | "last_attempt">): { text
     ? { text: "failing", style: "red" }
     : { text: delivery.status, style: styleByStatus[delivery.status] };
 
-/** Returns what a delivery waits for: `next in 4 min`, `retry in 40 s`; undefined when no attempt follows. */
-export function waitText(delivery: Delivery, now = new Date()): string | undefined {
-  const { status, waiting_for, next_attempt_at } = delivery;
+/** Returns when the next attempt follows, and on what it depends: `in 4 min`, `probe 40 s`; undefined when none does. */
+export function nextText({ status, waiting_for, next_attempt_at }: Delivery, now = new Date()): string | undefined {
+  const isDue = next_attempt_at !== null && Date.parse(next_attempt_at) <= now.getTime();
+  const at = isDue ? "due" : relativeTime(next_attempt_at, now);
   switch (waiting_for) {
     case "recovery":
-      return `receiver down, probe ${relativeTime(next_attempt_at, now)}`;
+      return `probe ${at.replace("in ", "")}`;
     case "busy":
-      return "waits for a free sender";
+      return "due";
     case "suspended":
-      return status === "held" ? "sent by recover or redeliver only" : "webhook disabled, will be held";
+      return status === "held" ? "on recover" : "held";
     default:
-      if (next_attempt_at === null) return undefined;
-      return `${isFailing(delivery) ? "retry" : "next"} ${relativeTime(next_attempt_at, now)}`;
+      return next_attempt_at === null ? undefined : at;
   }
 }
 
+/** With it, what happened and what is next fit into 80 columns. */
+const MIN_COLUMN_WIDTH = 13;
+
 /** @param webhooks names or hosts by id, of those that exist */
 export function deliveryTable(deliveries: Delivery[], webhooks: Map<string, string>): string {
-  const rows = deliveries.map((delivery) => [
-    stateCell(delivery),
-    String(delivery.attempt_count),
-    delivery.last_attempt ? resultOf(delivery.last_attempt) : "",
-    delivery.test ? `${delivery.event} (test)` : delivery.event,
-    webhooks.get(delivery.webhook_id) ?? delivery.webhook_id,
-    relativeTime(delivery.created_at),
-    delivery.id,
-  ]);
-  // The most important first, because a narrow terminal does not show the last ones.
-  return table(["status", "attempts", "last", "event", "webhook", "created", "id"], rows);
+  const columns: Parameters<typeof tableOf<Delivery>>[1] = [
+    ["id", ({ id }) => idCell(id)],
+    ["status", statusCell],
+    ["event", ({ event, test }) => (test ? `${event} (test)` : event)],
+    ["webhook", ({ webhook_id }) => webhooks.get(webhook_id) ?? webhook_id],
+    ["last", ({ last_attempt }) => (last_attempt ? outcomeOf(last_attempt) : "")],
+    ["next", (delivery) => nextText(delivery) ?? ""],
+    ["created", ({ created_at }) => relativeTime(created_at)],
+    ["attempts", ({ attempt_count }) => String(attempt_count)],
+    ["took", ({ last_attempt }) => (last_attempt ? `${last_attempt.duration_ms} ms` : "")],
+  ];
+  return tableOf(deliveries, columns, MIN_COLUMN_WIDTH);
 }
 
 /** Whether it was not sent, on purpose. */
 const isOver = ({ status }: Delivery): boolean => status === "shadowed" || status === "superseded";
-
-/** The status, and what the delivery waits for: `failing, retry in 4 min`. */
-function stateCell(delivery: Delivery): Cell {
-  const { text, style } = statusCell(delivery);
-  const wait = delivery.status === "held" ? undefined : waitText(delivery);
-  return { text: wait === undefined ? text : `${text}, ${wait}`, style };
-}
 
 /** Upper bound on the hints below a list. */
 const MAX_HINTS = 3;
@@ -70,22 +67,24 @@ const MAX_HINTS = 3;
 /** A superseded delivery needs no repair, also after an attempt that failed. */
 const isFailure = ({ status }: Delivery): boolean => status !== "succeeded" && status !== "superseded";
 
-/** Returns how to fix the failures of a list, each sentence once. */
-export const hintsOf = (deliveries: Delivery[]): string[] =>
-  [...new Set(deliveries.filter(isFailure).flatMap(({ last_attempt }) => last_attempt?.hint || []))]
-    .slice(0, MAX_HINTS)
-    .map((hint) => `→ ${printable(hint)}`);
+/** Returns how to fix the failures of a list, each sentence once, with the newest delivery that has it. */
+export function hintsOf(deliveries: Delivery[], webhooks: Map<string, string>): string[] {
+  const failures = deliveries.filter((delivery) => isFailure(delivery) && delivery.last_attempt?.hint);
+  const byHint = Map.groupBy(failures, ({ last_attempt }) => last_attempt?.hint ?? "");
+  return [...byHint].slice(0, MAX_HINTS).map(([hint, [first, ...others]]) => {
+    const { id = "", webhook_id = "" } = first ?? {};
+    const more = others.length > 0 ? ` and ${others.length} more` : "";
+    return `→ ${shortId(id)} to ${printable(webhooks.get(webhook_id) ?? webhook_id)}${more}: ${printable(hint)}`;
+  });
+}
+
+/** The result of an attempt: `connection_refused`, `500`. */
+const outcomeOf = ({ error_code, status_code }: NonNullable<Delivery["last_attempt"]>): string =>
+  error_code === null || error_code === "http_status" ? String(status_code) : error_code;
 
 /** The result of an attempt: `connection_refused in 3 ms`, `500 in 12 ms`, `200 in 15 ms (2 requests)`. */
-function resultOf({
-  error_code,
-  status_code,
-  duration_ms,
-  request_count = 1,
-}: NonNullable<Delivery["last_attempt"]> & { request_count?: number }): string {
-  const result = error_code === null || error_code === "http_status" ? String(status_code) : error_code;
-  return `${result} in ${duration_ms} ms${request_count > 1 ? ` (${request_count} requests)` : ""}`;
-}
+const resultOf = (attempt: NonNullable<Delivery["last_attempt"]> & { request_count?: number }): string =>
+  `${outcomeOf(attempt)} in ${attempt.duration_ms} ms${(attempt.request_count ?? 1) > 1 ? ` (${attempt.request_count} requests)` : ""}`;
 
 /** Upper bound on the characters of a response in a line. `svc deliveries show` shows the whole excerpt. */
 const MAX_LINE_EXCERPT = 200;
@@ -98,17 +97,17 @@ const MAX_LINE_EXCERPT = 200;
 export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, webhook?: string, now = new Date()): string {
   const { id, event, attempt_count, waiting_for } = delivery;
   const { text: status, style } = statusCell(delivery);
-  const wait = waitText(delivery, now);
+  const next = nextText(delivery, now);
   // The first attempt of a new delivery is about to be made.
   const isWaiting = attempt_count > 0 || (waiting_for !== null && waiting_for !== "schedule");
   const parts = [
     styled(style, status.padEnd("succeeded".length)),
     printable(event),
     ...(webhook === undefined ? [] : [printable(webhook)]),
-    id,
+    terminalWidth() === undefined ? id : shortId(id),
     `attempt ${attempt_count}`,
     ...(lastAttempt ? [resultOf(lastAttempt)] : []),
-    ...(wait !== undefined && isWaiting ? [wait] : []),
+    ...(next !== undefined && isWaiting ? [`next ${next}`] : []),
   ];
   const { hint, response_excerpt: excerpt } = lastAttempt ?? {};
   const below = [

@@ -17,8 +17,16 @@ export const widthOf = (text: string): number =>
 
 export interface Cell {
   text: string;
+  /** What a terminal shows instead. */
+  short?: string;
   style?: Style;
 }
+
+/** The last part of an id: of the deliveries of one event, the first parts are equal. */
+export const shortId = (id: string): string => id.slice(-12);
+
+/** A terminal shows the short id, which commands accept. */
+export const idCell = (id: string): Cell => ({ text: id, short: shortId(id) });
 
 /** No column is shortened below this width, in columns of the terminal. Event names, states and times are shorter. */
 const MIN_SHORTENED_WIDTH = 20;
@@ -30,13 +38,18 @@ const GAP = "  ";
  * last columns are left out, which is noted on stderr. The first column stays whole.
  * @param width the width of the terminal in columns; undefined: no limit. Default: that of stdout, if it is a terminal
  */
-export function table(titles: string[], cells: (string | Cell)[][], width = terminalWidth()): string {
+export function table(
+  titles: string[],
+  cells: (string | Cell)[][],
+  width = terminalWidth(),
+  minShortened = MIN_SHORTENED_WIDTH,
+): string {
   const head = titles.map((text): Cell => ({ text: text.toUpperCase(), style: "dim" }));
-  const rows = [head, ...cells.map((row) => row.map(toCell))];
+  const rows = [head, ...cells.map((row) => row.map((cell) => toCell(cell, width !== undefined)))];
   // One argument per row would be too many for a call, from about 120,000 on.
   const widest = (column: number) => rows.reduce((max, row) => Math.max(max, widthOf(row[column]?.text ?? "")), 0);
   const natural = titles.map((_, column) => widest(column));
-  const widths = width === undefined ? natural : fitWidths(natural, width);
+  const widths = width === undefined ? natural : fitWidths(natural, width, minShortened);
   const hidden = titles.slice(widths.length);
   if (hidden.length > 0) note(`Not shown on a terminal of ${width} columns: ${hidden.join(", ")}. --json has all.`);
   return rows.map((row) => line(row.slice(0, widths.length), widths)).join("\n");
@@ -45,31 +58,36 @@ export function table(titles: string[], cells: (string | Cell)[][], width = term
 /** A column: its title, the cell of an item, and whether the column is shown; default: it is. */
 type Column<Item> = [title: string, cell: (item: Item) => string | Cell, isShown?: boolean];
 
-/** Formats items as a table. Put the most important columns first: a narrow terminal does not show the last ones. */
-export function tableOf<Item>(items: Item[], columns: Column<Item>[]): string {
+/**
+ * Formats items as a table. Put the most important columns first: a narrow terminal does not show the last ones.
+ * @param minShortened the width below which no column is shortened
+ */
+export function tableOf<Item>(items: Item[], columns: Column<Item>[], minShortened?: number): string {
   const shown = columns.filter(([, , isShown = true]) => isShown);
   const titles = shown.map(([title]) => title);
   return table(
     titles,
     items.map((item) => shown.map(([, cell]) => cell(item))),
+    terminalWidth(),
+    minShortened,
   );
 }
 
 /** @returns undefined when stdout is not a terminal, or does not know its width */
-const terminalWidth = (): number | undefined => process.stdout.columns || undefined;
+export const terminalWidth = (): number | undefined => process.stdout.columns || undefined;
 
 /**
  * Fits the columns of a table. Shortens the widest ones first, the first column never.
  * @param natural the width of each column with its whole text
  * @returns the width of each column; has fewer columns if the last ones do not fit
  */
-export function fitWidths(natural: number[], width: number): number[] {
+export function fitWidths(natural: number[], width: number, min = MIN_SHORTENED_WIDTH): number[] {
   const [first = 0, ...others] = natural;
   const available = width - first - GAP.length * others.length;
   const sumAt = (limit: number) => others.reduce((sum, each) => sum + Math.min(each, limit), 0);
-  if (sumAt(MIN_SHORTENED_WIDTH) > available && others.length > 0) return fitWidths(natural.slice(0, -1), width);
-  let limit = Math.max(MIN_SHORTENED_WIDTH, ...others);
-  while (limit > MIN_SHORTENED_WIDTH && sumAt(limit) > available) limit--;
+  if (sumAt(min) > available && others.length > 0) return fitWidths(natural.slice(0, -1), width, min);
+  let limit = Math.max(min, ...others);
+  while (limit > min && sumAt(limit) > available) limit--;
   return [first, ...others.map((each) => Math.min(each, limit))];
 }
 
@@ -86,9 +104,13 @@ export function shorten(text: string, width: number): string {
   return `${shortened}…`;
 }
 
-function toCell(cell: string | Cell): Cell {
-  const { text, style } = typeof cell === "string" ? { text: cell } : cell;
-  return { text: printable(text), ...(style && { style }) };
+/** Shortens a URL in its middle: its end often tells it from others. */
+export const withoutMiddle = (url: string, width = 40): string =>
+  url.length <= width ? url : `${url.slice(0, width - 13)}…${url.slice(-12)}`;
+
+function toCell(cell: string | Cell, isShort = false): Cell {
+  const { text, short = text, style } = typeof cell === "string" ? { text: cell } : cell;
+  return { text: printable(isShort ? short : text), ...(style && { style }) };
 }
 
 function line(row: Cell[], widths: number[]): string {

@@ -21,20 +21,29 @@ export const withoutScheme = (url: string): string => url.replace(/^https?:\/\//
 /** How lists name a webhook: by its name, or the host of its URL. */
 export const webhookLabel = ({ name, url }: Pick<WebhookInList, "name" | "url">): string => name ?? new URL(url).host;
 
-/** Returns the state of a webhook in a few words: `new`, `healthy`, `failing since 3 min ago`, `disabled: gone`. */
-export function stateCell(
-  { enabled, disabled_reason, suspended_at, mode, health }: WebhookInList,
-  now = new Date(),
-): Cell {
+/** Returns the state of a webhook in a word: `healthy`, `failing`, `disabled`. */
+export function stateCell({ enabled, suspended_at, mode, health }: WebhookInList): Cell {
   const style = styleByState[health.state];
-  const suspended = suspended_at === undefined ? "" : "project suspended";
-  if (!enabled) return { text: [`disabled: ${disabled_reason}`, suspended].filter(Boolean).join(", "), style };
-  if (suspended) return { text: suspended, style };
+  if (!enabled) return { text: "disabled", style };
+  if (suspended_at !== undefined) return { text: "suspended", style };
   if (mode === "shadow") return { text: "shadow", style: "magenta" };
-  if (health.state === "probing")
-    return { text: `failing, next probe ${relativeTime(health.next_probe_at, now)}`, style };
-  if (health.since === null) return { text: health.state, style };
-  return { text: `${health.state} since ${relativeTime(health.since, now)}`, style };
+  return { text: health.state === "probing" ? "failing" : health.state, style };
+}
+
+/** Returns what is behind the state: `probe in 40 s, since 3 min ago`, `gone`, `project suspended`. */
+export function stateDetail({ disabled_reason, suspended_at, health }: WebhookInList, now = new Date()): string {
+  const { state, since, next_probe_at } = health;
+  const isDue = next_probe_at !== null && Date.parse(next_probe_at) <= now.getTime();
+  return [
+    disabled_reason,
+    suspended_at === undefined ? undefined : "project suspended",
+    state === "probing" && next_probe_at !== null
+      ? `probe ${isDue ? "due" : relativeTime(next_probe_at, now)}`
+      : undefined,
+    since === null || state === "shadow" ? undefined : `since ${relativeTime(since, now)}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
 }
 
 /** Whether the receiver passed its last certification; empty before the first one. */
@@ -82,7 +91,10 @@ export function webhookPage(webhook: Webhook, now = new Date()): string {
     ["format", format && formatLabels[format]],
     ["headers", header_names?.join(", ")],
     ["delivery", delivery && `the latest state only${settle_seconds ? `, after ${settle_seconds} s` : ""}`],
-    ["state", stateCell(webhook, now)],
+    [
+      "state",
+      { ...stateCell(webhook), text: [stateCell(webhook).text, stateDetail(webhook, now)].filter(Boolean).join(", ") },
+    ],
     ["", meaningOf(webhook)],
     ["failing", isFailing && since !== null ? timed(since) : undefined],
     ["disabled", disabled_at === null ? undefined : timed(disabled_at)],

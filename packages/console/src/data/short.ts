@@ -1,5 +1,5 @@
-/** The first characters of an id, which are enough for `svc`. They contain the time in milliseconds. */
-export const shortId = (id: string): string => id.slice(0, 12);
+/** The last characters of an id, which `svc` shows and accepts too. */
+export const shortId = (id: string): string => id.slice(-12);
 
 /** Says how many deliveries were sent again. */
 export const resentText = (count: number): string =>

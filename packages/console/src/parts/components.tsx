@@ -62,7 +62,7 @@ export const Url = ({ url }: { url: string }) => (
   </span>
 );
 
-/** The beginning of an id, which `svc` accepts. The whole one is its tooltip. */
+/** The end of an id, which `svc` accepts. The whole one is its tooltip. */
 export const ShortId = ({ id }: { id: string }) => (
   <code class="fine" title={id}>
     {shortId(id)}

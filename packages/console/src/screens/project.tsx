@@ -160,7 +160,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
             <tr key={webhook.id} class="linked">
               <td class="strong breaks">
                 <a href={webhookHref(projectId, webhook.id)} title={webhook.url}>
-                  {webhook.name ?? cutMiddle(webhook.url)}
+                  {webhook.name ?? cutMiddle(webhook.url, 44)}
                 </a>
                 <span class="second">
                   <ShortId id={webhook.id} /> {webhook.name !== undefined && <Url url={webhook.url} />}

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { formatLabels } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import type { Client, Webhook } from "../../../client/src/client.ts";
 import { filterLines, listsEvent } from "../../../client/src/event-filter.ts";
@@ -69,6 +69,8 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
   const loaded = useLoaded(webhookId, (client) => client.getWebhook(webhookRef), WEBHOOK_INTERVAL_MS);
   const { data: webhook, error, reload } = loaded;
   const dialogs = useDialog(reload);
+  // A dialog of one view is none of the next.
+  useEffect(dialogs.close, [view]);
 
   const crumbs = (
     <nav class="crumbs" aria-label="Breadcrumb">

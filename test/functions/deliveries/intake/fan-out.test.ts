@@ -372,7 +372,7 @@ describe("an invalid event", () => {
     [
       "an unknown event",
       '{"event":"deploy.paused"}',
-      `event must be one of ${eventNames.join(", ")}; "deploy.paused" is most like deploy.failed`,
+      `event must be one of ${eventNames.join(", ")}; "deploy.paused" is most like deploy.failed; project_id is required; deployment_id is required; timestamp is required`,
     ],
     [
       "as large as a message may be",

@@ -100,6 +100,21 @@ test("names are compared by the number of characters to change", () => {
   expect(closestName("a", [])).toBeUndefined();
 });
 
+const SLOW = /^data cannot be compared with its schema in a second/;
+
+test.each<[string, object, RegExp]>([
+  ["a pattern that repeats a repetition", { properties: { by: { pattern: "^http://(a+)+$" } } }, SLOW],
+  ["a reference to itself", { $ref: "#" }, SLOW],
+  ["a URL", { properties: { by: { format: "url" } } }, /^undefined$/],
+])("a hostile text and %s in a schema do not delay other events", (_, data, reason) => {
+  expect(eventsProblem([{ ...canceled, data }])).toBeUndefined();
+  set([{ ...canceled, data }]);
+  const startedAt = performance.now();
+  const by = `http://${"a".repeat(40)}!`;
+  expect(String(reasonOf(eventOf(scenario.projectId, { event: "deploy.canceled", data: { by } })))).toMatch(reason);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+});
+
 test("numbers beyond a double and hostile names do not fail the validation", () => {
   const data = '{"by":"Ada","step":12345678901234567890,"\\ud800":{"__proto__":1,"constructor":{}}}';
   const body = JSON.stringify(eventOf(scenario.projectId, { event: "deploy.canceled", data: 0 })).replace(

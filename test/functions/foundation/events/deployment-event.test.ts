@@ -35,6 +35,9 @@ const validMessages = {
 
 test.each<[string, object]>([
   ...Object.entries(validMessages),
+  ...["https://bücher.example/", "https://shop.example/ü?tags=[a|b]", "HTTPS://shop.example/%zz"].map(
+    (url): [string, object] => [`deploy.succeeded with ${url}`, { ...succeeded, data: { url, status: "running" } }],
+  ),
   ["deploy.succeeded over plain http", { ...succeeded, data: { url: "http://10.0.0.1:8080/x", status: "running" } }],
   ["a fraction of a second", { ...started, timestamp: "2026-01-02T03:04:05.123456789Z" }],
   ["+00:00 for UTC", { ...started, timestamp: "2026-01-02T03:04:05+00:00" }],
@@ -72,6 +75,11 @@ test.each<[string, string | object, string]>([
     "an unknown event",
     { ...started, event: "deploy.unknown" },
     `event must be one of ${eventNames.join(", ")}; "deploy.unknown" is most like deploy.started`,
+  ],
+  [
+    "several faults",
+    { event: "deploy.unknown", project_id: "x", timestamp: "yesterday" },
+    `event must be one of ${eventNames.join(", ")}; "deploy.unknown" is most like deploy.started; project_id must be a UUID; deployment_id is required; timestamp must be ISO 8601 in UTC`,
   ],
   ["the fields in its prototype", `{"__proto__":${JSON.stringify(started)}}`, "event is required"],
   ["no project_id", without("project_id"), "project_id is required"],
@@ -114,6 +122,11 @@ test.each<[string, string | object, string]>([
     "a url that is not a URL",
     { ...succeeded, data: { ...succeeded.data, url: "app.example.com" } },
     `${BAD_URL} data.url does not fit its schema: String does not match format "uri".`,
+  ],
+  [
+    "a url without a host",
+    { ...succeeded, data: { ...succeeded.data, url: "https://" } },
+    'data.url does not fit its schema: String does not match format "uri".',
   ],
   ["a url of another scheme", { ...succeeded, data: { ...succeeded.data, url: "javascript:alert(1)" } }, BAD_URL],
   [

@@ -62,8 +62,9 @@ test.each([
 test("the MCP tool certify_webhook returns a certification that runs after 50 seconds", async () => {
   const getCertification = slowly(25, { status: "running", checks: [] });
   const api = { certifyWebhook: async () => ({ id: "c-1" }), getCertification } as unknown as Client;
+  const projectId = "0193f8a0-0000-7000-8000-000000000000";
   const certifyWebhook = tools.find(({ name }) => name === "certify_webhook");
-  const input = { project: "0193f8a0-0000-7000-8000-000000000000", webhook_id: "w-1" };
+  const input = { project: projectId, webhook_id: projectId };
   const { structured } = (await certifyWebhook?.run(api, input, () => true)) ?? {};
   expect([asked, structured]).toEqual([[25, 50, 75], { certification: { status: "running", checks: [] } }]);
 });

@@ -37,7 +37,7 @@ test.each([
 test.each([
   ["session_required", 403, 1, "An API key cannot do this. Use a JWT: svc login"],
   ["forbidden", 403, 1, "This requires an admin of the project."],
-  ["conflict", 409, 1, "Enable it: svc webhooks update <id> --enable"],
+  ["conflict", 409, 1, "svc webhooks update <id>, with --enable, --mode live or --delivery every"],
   ["rate_limited", 429, 5, "Wait a moment and try again"],
   ["internal_error", 500, 5, "Try again. If it happens again, report the request id"],
 ])("%s, with status %i, returns exit code %i and leads to the advice %j", (code, status, exitCode, advice) => {

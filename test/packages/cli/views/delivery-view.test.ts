@@ -3,7 +3,7 @@ import {
   deliveryPage,
   deliveryTable,
   hintsOf,
-  waitText,
+  nextText,
 } from "../../../../packages/cli/src/views/delivery-view.ts";
 import type { Attempt, DeliveryWithAttempts } from "../../../../packages/client/src/client.ts";
 
@@ -81,15 +81,16 @@ describe("what a delivery waits for", () => {
 
   test.each<[Partial<DeliveryWithAttempts>, string | undefined]>([
     [{ status: "succeeded", next_attempt_at: null }, undefined],
-    [{ waiting_for: null }, "next in 40 s"],
-    [{ waiting_for: "schedule" }, "next in 40 s"],
-    [{ waiting_for: "recovery" }, "receiver down, probe in 40 s"],
-    [{ waiting_for: "recovery", next_attempt_at: now.toISOString() }, "receiver down, probe now"],
-    [{ waiting_for: "busy" }, "waits for a free sender"],
-    [{ waiting_for: "suspended" }, "webhook disabled, will be held"],
-    [{ waiting_for: "suspended", status: "held", next_attempt_at: null }, "sent by recover or redeliver only"],
+    [{ waiting_for: null }, "in 40 s"],
+    [{ waiting_for: "schedule" }, "in 40 s"],
+    [{ waiting_for: "schedule", next_attempt_at: "2026-11-21T11:59:59.000Z" }, "due"],
+    [{ waiting_for: "recovery" }, "probe 40 s"],
+    [{ waiting_for: "recovery", next_attempt_at: now.toISOString() }, "probe due"],
+    [{ waiting_for: "busy" }, "due"],
+    [{ waiting_for: "suspended" }, "held"],
+    [{ waiting_for: "suspended", status: "held", next_attempt_at: null }, "on recover"],
   ])("%j is shown as %s", (changes, expected) => {
-    expect(waitText(waiting(changes), now)).toBe(expected);
+    expect(nextText(waiting(changes), now)).toBe(expected);
   });
 
   test("is not in the line of a new delivery, whose first attempt is about to be made", () => {
@@ -126,20 +127,29 @@ describe("a delivery that failed and waits", () => {
     }
   });
 
-  test("keeps status, attempts and last result on a terminal of 80 columns, which shows no id", () => {
+  test("has its short id, what happened and what is next on a terminal of 80 columns", () => {
     columns(80);
-    const table = deliveryTable([failing], webhooks);
-    expect(table).toMatch(/^STATUS +ATTEMPTS +LAST/);
-    expect(table).toContain("failing, retry in 4 min");
-    expect(table).not.toContain(id);
+    const refused = { ...failing, last_attempt: { ...rejected, error_code: "connection_refused" as const } };
+    const [head, row] = deliveryTable([refused], new Map([["w-1", "Slack: failed deployments"]])).split("\n");
+    expect(head?.split(/ +/)).toEqual(["ID", "STATUS", "EVENT", "WEBHOOK", "LAST", "NEXT"]);
+    expect(row?.split(/ {2,}/)).toEqual([
+      ...["270019c17417", "failing", "deploy.started", "Slack: failed…", "connection_re…", "in 4 min"],
+    ]);
+    columns(undefined);
+    expect(deliveryTable([failing], webhooks)).toContain(id);
   });
 
-  test("has its hint below a list once, up to three, and a success has none", () => {
-    expect(hintsOf([failing, failing, deliveryWith([attempt]), untried])).toEqual([`→ ${hint}`]);
+  test("has its hint below a list once, up to three, with the newest that has it, and a success has none", () => {
+    const line = (text: string) => `→ ${text}`;
+    const list = [failing, failing, deliveryWith([attempt]), untried];
+    expect(hintsOf(list, webhooks)).toEqual([line(`270019c17417 to Chat of the shop and 1 more: ${hint}`)]);
     const others = [1, 2, 3].map((number) => deliveryWith([{ ...rejected, hint: `${number}` }]));
     const failed = others.map((each) => ({ ...each, status: "failed" as const }));
-    expect(hintsOf([failing, ...failed])).toEqual([`→ ${hint}`, "→ 1", "→ 2"]);
-    expect(hintsOf([{ ...failing, status: "superseded" }])).toEqual([]);
+    expect(hintsOf([failing, ...failed], new Map())).toEqual([
+      line(`270019c17417 to w-1: ${hint}`),
+      ...["d-1 to w-1: 1", "d-1 to w-1: 2"].map(line),
+    ]);
+    expect(hintsOf([{ ...failing, status: "superseded" }], webhooks)).toEqual([]);
   });
 
   test("has the headers of its response on the page, escaped", () => {

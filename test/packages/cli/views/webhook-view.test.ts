@@ -4,6 +4,7 @@ import {
   certificationCell,
   mergeBuckets,
   stateCell,
+  stateDetail,
   statsPage,
   webhookPage,
 } from "../../../../packages/cli/src/views/webhook-view.ts";
@@ -49,19 +50,19 @@ test.each<[Webhook, string, string, string | undefined]>([
   [webhookWith({}), "healthy", "green", undefined],
   [
     webhookWith({ state: "slow", since: at(-60) }),
-    "slow since 1 min ago",
+    "slow, since 1 min ago",
     "yellow",
     "The receiver responds slowly: deliveries may wait for each other.",
   ],
   [
     webhookWith({ state: "failing", since: at(-9) }),
-    "failing since 9 s ago",
+    "failing, since 9 s ago",
     "red",
     "Deliveries are retried. From 30 seconds of failures on, the oldest that waits is sent as a probe.",
   ],
   [
     webhookWith({ state: "probing", since: at(-99), next_probe_at: at(40) }),
-    "failing, next probe in 40 s",
+    "failing, probe in 40 s, since 1 min ago",
     "red",
     "Deliveries wait. The oldest is sent as a probe, and after a success all others, oldest first.",
   ],
@@ -71,17 +72,24 @@ test.each<[Webhook, string, string, string | undefined]>([
     "magenta",
     `Deliveries are signed and logged, and not sent. Switch it: svc webhooks update w-1 --mode live ${inProject}`,
   ],
-  [webhookWith({ state: "disabled", since: at(-9) }, { ...gone, mode: "shadow" }), "disabled: gone", "red", held],
-  [webhookWith({ state: "disabled", since: at(-9) }, gone), "disabled: gone", "red", held],
-  [webhookWith({ state: "disabled" }, { suspended_at: at(-9) }), "project suspended", "red", ofOperator],
+  [
+    webhookWith({ state: "disabled", since: at(-9) }, { ...gone, mode: "shadow" }),
+    "disabled, gone, since 9 s ago",
+    "red",
+    held,
+  ],
+  [webhookWith({ state: "disabled", since: at(-9) }, gone), "disabled, gone, since 9 s ago", "red", held],
+  [webhookWith({ state: "disabled" }, { suspended_at: at(-9) }), "suspended, project suspended", "red", ofOperator],
   [
     webhookWith({ state: "disabled" }, { ...gone, suspended_at: at(-9) }),
-    "disabled: gone, project suspended",
+    "disabled, gone, project suspended",
     "red",
     ofOperator,
   ],
 ])("the state of a webhook %# is shown in words, and on its page what it means", (webhook, text, style, meaning) => {
-  expect(stateCell(webhook, now)).toEqual({ text, style });
+  const [state, ...detail] = text.split(", ");
+  expect(stateCell(webhook)).toEqual({ text: state, style });
+  expect(stateDetail(webhook, now)).toBe(detail.join(", "));
   // The line below that of the state has no name.
   expect(/^state .*\n(?: +(.*)$)?/m.exec(webhookPage(webhook, now))?.[1]).toBe(meaning);
 });
