@@ -199,8 +199,6 @@ export function EmptyState({ title, action, command, children }: EmptyStateProps
 
 interface ColumnOptions {
   title: string;
-  /** Whether only screen readers get the title. */
-  isHidden?: boolean;
   class?: string;
   /** Shown in place of the title. */
   content?: ComponentChildren;
@@ -209,7 +207,7 @@ interface ColumnOptions {
 export type Column = string | ColumnOptions;
 
 /** The last column of rows with buttons. */
-export const actionsColumn: Column = { title: "Actions", isHidden: true };
+export const actionsColumn: Column = { title: "Actions", content: <span class="visually-hidden">Actions</span> };
 
 interface TableProps {
   caption?: ComponentChildren;
@@ -225,9 +223,9 @@ export function Table({ caption, columns, children }: TableProps) {
       {caption}
       <thead>
         <tr>
-          {cells.map(({ title, isHidden, class: name, content = title }) => (
+          {cells.map(({ title, class: name, content = title }) => (
             <th key={title} scope="col" class={name}>
-              {isHidden ? <span class="visually-hidden">{title}</span> : content}
+              {content}
             </th>
           ))}
         </tr>

@@ -39,9 +39,10 @@ export function ListScreen<Item extends { id: string }>(props: ListScreenProps<I
     <>
       <div class="head">
         {isSection ? <h2>{title}</h2> : <Heading>{title}</Heading>}
+        {isSection && lead}
         {items?.length !== 0 && button}
       </div>
-      {lead}
+      {!isSection && lead}
       <ErrorMessage error={error} />
       {items === undefined && !error && <Skeleton />}
       {items?.length === 0 && (

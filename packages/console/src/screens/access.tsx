@@ -9,10 +9,6 @@ export function Access({ projectId }: { projectId: string }) {
   const isSession = useSignedIn().session.kind === "jwt";
   return (
     <AdminPage projectId={projectId} chosen="Access">
-      <p class="lead">
-        People are members because your platform added them: the <a href={projectAuditHref(projectId)}>audit</a> has
-        each change.
-      </p>
       {!isSession && (
         <p class="note neutral">
           You are signed in with an API key. Only admins who sign in with a JWT can add service accounts and keys, or
@@ -21,6 +17,10 @@ export function Access({ projectId }: { projectId: string }) {
       )}
       <ServiceAccounts projectId={projectId} mayCreate={isSession} />
       {isSession && <TrustedWorkflows projectId={projectId} />}
+      <p class="lead">
+        People are members because your platform added them: the <a href={projectAuditHref(projectId)}>audit</a> has
+        each change.
+      </p>
     </AdminPage>
   );
 }

@@ -24,16 +24,16 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
     <section class="list" aria-label="Certification">
       <div class="head">
         <h2>Certification</h2>
+        <p class="lead">
+          Checks that the receiver verifies signatures: it must accept valid requests, and reject forged, stale and cut
+          ones.
+        </p>
         {isAdmin && (
           <button type="button" class="plain small" onClick={() => setOpen(true)}>
             Certify…
           </button>
         )}
       </div>
-      <p class="lead">
-        Checks that the receiver verifies signatures: it must accept valid requests, and reject forged, stale and cut
-        ones.
-      </p>
       {certificationId !== undefined && <ReportView webhookRef={webhookRef} certificationId={certificationId} />}
       {isOpen && (
         <ConfirmDialog
