@@ -69,10 +69,9 @@ export function RecoverDialog({ webhookRef, initialStatus, onClose, onDone }: Re
       isReady={isReady}
       onClose={onClose}
     >
-      {initialStatus !== undefined && (
+      {initialStatus !== undefined ? (
         <p>Sends the deliveries of the last week that wait now, oldest first. Their ids stay the same.</p>
-      )}
-      {initialStatus === undefined && (
+      ) : (
         <>
           <p>
             Sends failed and held deliveries again, and those that wait now, oldest first. Their ids stay the same.
