@@ -43,6 +43,9 @@ function validatorOf(row: EventRow): Validator {
   return validator;
 }
 
+/** Broken rules that are looked at. A hostile event breaks ten thousands, each of which is compared with all. */
+const MAX_RULES = 100;
+
 /** Longer than the largest event takes on the slowest function. */
 const MAX_COMPARISON_MS = 1_000;
 const comparison = new Script("errors = compare()");
@@ -56,11 +59,12 @@ function brokenRules(row: EventRow, data: unknown): OutputUnit[] {
   const compare = () => validatorOf(row).validate(data).errors;
   const context = createContext({ compare, errors: [] });
   comparison.runInContext(context, { timeout: MAX_COMPARISON_MS });
-  return context.errors;
+  return context.errors.slice(0, MAX_RULES);
 }
 
-/** Reported rules that `data` breaks: a hostile event may break thousands. */
+/** Reported rules that `data` breaks, and characters of each. */
 const MAX_REASONS = 5;
+const MAX_REASON_CHARACTERS = 300;
 
 /** Returns how `data` breaks the schema of its event; undefined = it does not. */
 function dataProblem(row: EventRow, data: unknown): string | undefined {
@@ -78,7 +82,8 @@ function dataProblem(row: EventRow, data: unknown): string | undefined {
   );
   const reasons = rules.slice(0, MAX_REASONS).map(({ instanceLocation, error }) => {
     const path = instanceLocation.split("/").slice(1).map(decodeURIComponent);
-    return `${["data", ...path].join(".")} does not fit its schema: ${error}`;
+    // With names of the event. SQS refuses control characters in an attribute, and then the dead letter.
+    return shownText(`${["data", ...path].join(".")} does not fit its schema: ${error}`, MAX_REASON_CHARACTERS);
   });
   return reasons.length > 0 ? reasons.join(" ") : undefined;
 }

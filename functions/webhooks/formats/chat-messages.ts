@@ -5,6 +5,9 @@ import { escapedTo, type FormattedEvent, messageOf } from "./message.ts";
 const HTML: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 const escapeHtml = (character: string): string => HTML[character] ?? character;
 
+/** Of a link in Slack: an `&` is escaped to five characters, and a text object with more than 3,000 is refused. */
+const MAX_ESCAPED_URL_CHARACTERS = 2_000;
+
 /**
  * Slack. `text` is for notifications; a text object of type plain_text has no markup and at most 3,000 characters.
  * https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
@@ -12,7 +15,8 @@ const escapeHtml = (character: string): string => HTML[character] ?? character;
  */
 export function slackMessage(event: FormattedEvent): object {
   const { line, details, link } = messageOf(event);
-  const linked = link ? `<${link.url.replaceAll("&", "&amp;")}|${link.title}> · ` : "";
+  const url = link?.url.replaceAll("&", "&amp;") ?? "";
+  const linked = link && url.length <= MAX_ESCAPED_URL_CHARACTERS ? `<${url}|${link.title}> · ` : "";
   return {
     text: escapedTo(3_000, line, escapeHtml),
     blocks: [
@@ -50,10 +54,12 @@ const TEAMS_CHARACTERS = 2_000;
  */
 export function teamsCard(event: FormattedEvent): object {
   const { line, details, link } = messageOf(event);
-  // `{{DATE(…)}}` is a function of cards.
+  // `{{DATE(…)}}` is a function of cards, also after a third brace.
   const run = (text: string, style: object) => ({
     type: "RichTextBlock",
-    inlines: [{ type: "TextRun", text: escapedTo(TEAMS_CHARACTERS, text.replaceAll("{{", "{ {"), String), ...style }],
+    inlines: [
+      { type: "TextRun", text: escapedTo(TEAMS_CHARACTERS, text.replaceAll(/\{(?=\{)/g, "{ "), String), ...style },
+    ],
   });
   const content = {
     $schema: "http://adaptivecards.io/schemas/adaptive-card.json",

@@ -79,8 +79,8 @@ const commitOf = (commit: string | undefined): string | undefined =>
 
 /** 72 → `1 min 12 s` */
 function durationOf(value: unknown): string | undefined {
-  if (typeof value !== "number" || !(value >= 0) || value > 10_000_000) return undefined;
-  const seconds = Math.round(value);
+  const seconds = Math.round(Number(numberText(value)));
+  if (!(seconds >= 0) || seconds > 10_000_000) return undefined;
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
   if (hours > 0) return `${hours} h ${minutes} min`;
   return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;

@@ -46,6 +46,14 @@ export function deliveryHeaders(
 export const ownHeaders = (added: readonly OwnHeader[] = [], legacy?: LegacySignatureHeader): readonly OwnHeader[] =>
   added.filter(([name]) => name.toLowerCase() !== legacy?.name.toLowerCase());
 
-/** Returns what a response may not show of these headers: each value, and what follows a scheme such as `Bearer`. */
+/**
+ * Returns what a response may not show of these headers: each value, what follows a scheme such as `Bearer`, and of `Basic` the user name
+ * with the password, and the password.
+ */
 export const credentialsIn = (headers: readonly OwnHeader[]): string[] =>
-  headers.flatMap(([, value]) => [value, value.replace(/^[\w-]+ +/, "")]);
+  headers.flatMap(([, value]) => {
+    const credential = value.replace(/^[\w-]+ +/, "");
+    if (!/^basic /i.test(value)) return [value, credential];
+    const decoded = Buffer.from(credential, "base64").toString();
+    return [value, credential, decoded, decoded.slice(decoded.indexOf(":") + 1)].filter(Boolean);
+  });

@@ -115,6 +115,20 @@ test.each<[string, object, RegExp]>([
   expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
+test("thousands of broken rules and hostile names do not delay other events, and a reason is short and can be stored", () => {
+  const name = `\u0000\u202e${"x".repeat(10_000)}`;
+  const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1]));
+  set([{ ...canceled, data: { type: "object", additionalProperties: false } }]);
+  const startedAt = performance.now();
+  const reason =
+    reasonOf(eventOf(scenario.projectId, { event: "deploy.canceled", data: { [name]: 1, ...many } })) ?? "";
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  expect(reason).toContain("data does not fit its schema: Property");
+  // SQS refuses control characters in an attribute, and then the dead letter.
+  expect(reason).not.toMatch(/\p{Cc}|\u202e/u);
+  expect(reason.length).toBeLessThan(2_000);
+});
+
 test("numbers beyond a double and hostile names do not fail the validation", () => {
   const data = '{"by":"Ada","step":12345678901234567890,"\\ud800":{"__proto__":1,"constructor":{}}}';
   const body = JSON.stringify(eventOf(scenario.projectId, { event: "deploy.canceled", data: 0 })).replace(

@@ -76,6 +76,11 @@ test.each<[string, Partial<FormattedEvent>, string]>([
     "❌ project 01930000: deploy failed (7, v1.2)",
   ],
   ["seconds", { data: { duration_seconds: 59.4 } }, "❌ project 01930000: deploy failed after 59 s"],
+  [
+    "seconds as some languages write them",
+    { data: { duration_seconds: JSON.rawJSON("72.0") } },
+    "❌ project 01930000: deploy failed after 1 min 12 s",
+  ],
   ["hours", { data: { duration_seconds: 3_660 } }, "❌ project 01930000: deploy failed after 1 h 1 min"],
   [
     "values of other types",
@@ -138,8 +143,14 @@ test("the messages have the form of each product, with the link to the log of a 
   expect(sent("teams", { data, tone: "good" }).attachments[0].content.actions[0].title).toBe("Open");
 });
 
+test("a link that Slack would have too long with its escapes is left out", () => {
+  const { blocks } = sent("slack", { data: { ...full, logs_url: `https://ci.example.com/?${"&".repeat(900)}` } });
+  expect(blocks[1].elements[0].text.length).toBeLessThanOrEqual(3_000);
+  expect(blocks[1].elements[0].text).toContain(details);
+});
+
 test("a card is valid for the library of Adaptive Cards, and runs no function of its text", () => {
-  const card = sent("teams", { data: { ...full, reason: "{{DATE(2026-01-01T00:00:00Z, SHORT)}} <at>all</at>" } });
+  const card = sent("teams", { data: { ...full, reason: "{{{DATE(2026-01-01T00:00:00Z, SHORT)}} <at>all</at>" } });
   expect(card).toMatchObject({
     type: "message",
     attachments: [{ contentType: "application/vnd.microsoft.card.adaptive" }],

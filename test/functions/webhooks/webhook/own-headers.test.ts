@@ -84,6 +84,18 @@ test.each([
   expect(row).not.toContain(returned);
 });
 
+test("a response that has the user name and password of Basic authentication is masked in the log", async () => {
+  await patch({ headers: { Authorization: `Basic ${Buffer.from("robot:hunter2-Very-Secret").toString("base64")}` } });
+  receiver.respondWith((_request, response) =>
+    response.writeHead(401).end("robot:hunter2-Very-Secret, hunter2-Very-Secret!"),
+  );
+  const delivery = newDelivery(await stored());
+  await carry(delivery);
+  const row = JSON.stringify(await rowOf(delivery));
+  expect(row).toContain("***");
+  expect(row).not.toContain("hunter2");
+});
+
 test("in shadow mode, the log has their names", async () => {
   await patch({ headers, mode: "shadow" });
   const delivery = newDelivery(await stored());
