@@ -358,6 +358,10 @@ export const operations: Record<OperationId, Operation> = {
       event: {
         description: "The event to simulate: one to which the webhook subscribes. Default: the first of its `events`.",
       },
+      data: {
+        description:
+          "Replaces fields of the sample's data. Unlike a deployment event, it is not compared with a schema.",
+      },
     },
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },

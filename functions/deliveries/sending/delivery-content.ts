@@ -1,4 +1,4 @@
-import { eventRow } from "../../foundation/events/catalogue.ts";
+import { eventRow, isFinal } from "../../foundation/events/catalogue.ts";
 import { parseJsonExactly, sequenceOf } from "../../foundation/events/deployment-event.ts";
 import { type Formatted, formatted } from "../../webhooks/formats/format.ts";
 import type { FormattedEvent } from "../../webhooks/formats/message.ts";
@@ -19,8 +19,8 @@ export function contentOf(
   { id, event, body, test = false }: Pick<Delivery, "id" | "event" | "body" | "test">,
   { format }: Pick<Webhook, "format">,
 ): DeliveryContent {
-  const { final = false, tone = "neutral" } = eventRow(event) ?? {};
-  const sequence = String(sequenceOf(id, final));
+  const { tone = "neutral" } = eventRow(event) ?? {};
+  const sequence = String(sequenceOf(id, isFinal(event)));
   if (format === undefined) return { body, sequence };
   const fields = parseJsonExactly(body) as Pick<FormattedEvent, "project_id" | "deployment_id" | "timestamp" | "data">;
   return {

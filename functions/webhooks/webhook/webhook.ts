@@ -195,12 +195,20 @@ type Attributes<Field> = { [Name in keyof Webhook]?: Webhook[Name] | null } & {
  * @param before the webhook that is changed; absent for a new one
  */
 const stored = {
-  url: ({ url }) => ({ url }),
+  url: ({ url = "", headers }, _at, before) => {
+    // Their values may be credentials, which whoever changes the URL cannot read otherwise.
+    if (before?.header_names && headers === undefined && !isSameOrigin(url, before.url)) {
+      throw invalidField("headers", "must be given again, or be null: the URL is of another host, scheme or port");
+    }
+    return { url };
+  },
   name: ({ name }) => ({ name }),
   events: ({ events }, at, before) => ({ events, ...(before && { subscribed_at: at }) }),
   filter: ({ filter }, at, before) => ({ filter, ...(before && { subscribed_at: at }) }),
-  enabled: ({ enabled }, at, { disabled_at = at, disabled_reason = "manual" } = {}) =>
-    enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason },
+  enabled({ enabled }, at, before) {
+    const { disabled_at = at, disabled_reason = "manual" } = before ?? {};
+    return enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason };
+  },
   mode: ({ mode }) => ({ mode: mode === "shadow" ? mode : null }),
   format: ({ format }) => ({ format: format === "standard" ? null : format }),
   headers: ({ headers }) => ({ header_names: headers?.map(([name]) => name) ?? null }),
@@ -212,8 +220,10 @@ const stored = {
     return { settle_seconds: settle_seconds === 0 ? null : settle_seconds };
   },
 } satisfies {
-  [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Partial<Webhook>) => Attributes<Field>;
+  [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Webhook) => Attributes<Field>;
 };
+
+const isSameOrigin = (one: string, other: string): boolean => new URL(one).origin === new URL(other).origin;
 
 /** Returns the attributes that these fields set and remove. A field that is not given does neither. */
 export function attributesOf(given: WebhookPatch, ...context: [at: string, before?: Webhook]) {

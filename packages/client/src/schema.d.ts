@@ -4420,6 +4420,10 @@ export interface operations {
         "application/json": {
           /** @description The event to simulate: one to which the webhook subscribes. Default: the first of its `events`. */
           event?: string;
+          /** @description Replaces fields of the sample's data. Unlike a deployment event, it is not compared with a schema. */
+          data?: {
+            [key: string]: unknown;
+          };
         };
       };
     };

@@ -166,7 +166,7 @@ test.each<[string[], string]>([
   [["listen", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
   [["listen", "--port", "0", "--forward", "http://127.0.0.1/"], "leave out --port"],
   [["listen", "--port", "0", "--events", "deploy.failed"], "leave out --port"],
-  [["trigger", "deploy.failed", "--data", "data.json"], "--data needs --forward"],
+  [["trigger", "deploy.failed", "--data", "{staging}"], "--data is not a JSON object"],
   [["apply", "-f", "webhooks.yml", "--exit-code"], "--exit-code needs --dry-run."],
   [["trigger", "deploy.failed", "--secret", secret], "A secret has no use without --forward"],
   [["trigger", "deploy.failed", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],

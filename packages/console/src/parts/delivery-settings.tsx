@@ -156,12 +156,3 @@ function HeaderRows({ rows, onChange }: HeaderRowsProps) {
     </fieldset>
   );
 }
-
-/** Returns a URL without its user name and password, and these as a header; undefined = it has none. */
-export function credentialsIn(text: string): { url: string; authorization: string } | undefined {
-  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
-  if (!url || (url.username === "" && url.password === "")) return undefined;
-  const bytes = new TextEncoder().encode(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`);
-  [url.username, url.password] = ["", ""];
-  return { url: url.href, authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
-}

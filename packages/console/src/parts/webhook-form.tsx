@@ -1,7 +1,8 @@
 import type { Client, Webhook, WebhookEventName } from "../../../client/src/client.ts";
 import type { EventFilter } from "../../../client/src/event-filter.ts";
+import { credentialsIn } from "../../../client/src/url-credentials.ts";
 import { EventCheckboxes } from "./choices.tsx";
-import { credentialsIn, type DeliveryFields, DeliverySettings, useDeliverySettings } from "./delivery-settings.tsx";
+import { type DeliveryFields, DeliverySettings, useDeliverySettings } from "./delivery-settings.tsx";
 import { FormDialog, type FormDialogProps } from "./dialog.tsx";
 import { Field } from "./fields.tsx";
 import { FilterField, useFilter } from "./filter-field.tsx";
