@@ -102,8 +102,10 @@ export class NewerStates {
     if (this.#from !== undefined && from <= this.#until) {
       // A late event has a copy where it was stored.
       await this.#readBetween(firstIdAt(this.#readAt - LATE_MS), END);
-      if (from < this.#from) await this.#readBetween(from, this.#from);
-      this.#from = from < this.#from ? from : this.#from;
+      if (from < this.#from) {
+        await this.#readBetween(from, this.#from);
+        this.#from = from;
+      }
     } else {
       this.#until = await this.#readBetween(from, END);
       this.#from = from;
