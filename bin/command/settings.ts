@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
 import { deploymentEventRows } from "../../functions/foundation/events/catalogue.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
-import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
+import { isIssuerUrl, issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { SettingError } from "../../functions/foundation/platform/errors.ts";
 import { importedKeyKinds } from "../../functions/identity/api-keys/imported-keys.ts";
@@ -126,6 +126,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   legacySignatureHeader();
   deploymentEventRows();
   if (importedKeyKinds().some(({ hash }) => hash === "hmac-sha256")) functionSettings.importedKeysPepper();
+  checkScannerKeys(functionSettings.secretScanningKeysUrl());
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
 }
@@ -148,6 +149,11 @@ function checkWorkflowIssuers(): void {
   throw new SettingError(
     `OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name ${shared.issuer}. Tokens of one issuer are for users or for workflows.`,
   );
+}
+
+function checkScannerKeys(url: string): void {
+  if (isIssuerUrl(url, true)) return;
+  throw new SettingError(`SECRET_SCANNING_KEYS_URL must be an https URL, or http on this machine, not "${url}".`);
 }
 
 function checkDnsServer(text: string): void {

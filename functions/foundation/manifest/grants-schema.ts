@@ -35,6 +35,7 @@ export type SettingKey =
   | "permissions"
   | "importedKeys"
   | "importedKeysPepper"
+  | "secretScanning"
   | "legacySignatureHeader"
   | "events";
 

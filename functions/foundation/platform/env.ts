@@ -85,6 +85,8 @@ const DEFAULT_JWT_MAX_LIFETIME_SECONDS = 3600;
 const DEFAULT_JWT_CLOCK_SKEW_SECONDS = 60;
 const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 24 * 3600;
 
+const GITHUB_SCANNER_KEYS = "https://api.github.com/meta/public_keys/secret_scanning";
+
 export const settings = {
   /** Name of the stage: the dimension that separates the metrics of stages. */
   stage: () => optional("STAGE") ?? "local",
@@ -155,6 +157,8 @@ export const settings = {
   importedKeysPepper: () =>
     required("IMPORTED_KEYS_PEPPER", ". IMPORTED_KEYS has keys with the hash hmac-sha256, which need it"),
   importedKeysPepperArn: () => optional("IMPORTED_KEYS_PEPPER_ARN"),
+  /** Address of the public keys of the scanner that may report leaked keys (identity/api-keys/scanner-keys.ts). */
+  secretScanningKeysUrl: () => optional("SECRET_SCANNING_KEYS_URL") ?? GITHUB_SCANNER_KEYS,
   /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
   oidcIssuers: () => optional("OIDC_ISSUERS"),
 };
