@@ -305,7 +305,7 @@ const headers: Record<string, Json> = {
   "WWW-Authenticate": {
     description: 'Challenge for a bearer token (RFC 6750), with `error="invalid_token"` when one was sent.',
     required: true,
-    schema: { type: "string", pattern: '^Bearer realm="api"(, error="invalid_token")?$' },
+    schema: { type: "string", pattern: '^Bearer realm="api"(, error="invalid_token")?, resource_metadata="[^"]+"$' },
   },
   Allow: {
     description: "The methods that the path supports.",

@@ -2,7 +2,8 @@ import { Duration } from "aws-cdk-lib";
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
-import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../functions/foundation/manifest/function-rows.ts";
+import { protocols } from "../functions/foundation/manifest/protocols.ts";
 import { accessLog } from "./access-log.ts";
 import { addApiDomain, tls } from "./api-domain.ts";
 import { addFallbackMethods } from "./fallback-methods.ts";
@@ -21,7 +22,7 @@ export interface Api {
   functions: Record<string, ServiceFunction>;
 }
 
-/** Creates the REST API: one Lambda per row of functions/foundation/manifest/endpoints.ts, behind the authorizer unless its access is `anyone`. */
+/** Creates the REST API: one Lambda per row of functions/foundation/manifest/{endpoints,protocols}.ts, behind the authorizer unless its access is `anyone`. */
 export function createApi(scope: Construct, context: StageContext, authorizer: ServiceFunction): Api {
   const { stage } = context;
   const restApi = new apigateway.RestApi(scope, "Api", {
@@ -44,7 +45,7 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
 
   const functions = routeEndpoints(restApi, context, createAuthorizer(scope, authorizer));
   addFallbackMethods(restApi, stage);
-  addGatewayResponses(restApi, stage);
+  addGatewayResponses(restApi, stage, baseUrl(restApi, stage));
   if (stage.domain) addApiDomain(scope, restApi, stage.domain);
   const firewall = firewallOf(stage);
   if (firewall) addFirewall(scope, restApi, firewall);
@@ -57,7 +58,7 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
  */
 function ownThrottles({ throttle }: Stage): Record<string, apigateway.MethodDeploymentOptions> {
-  const settings = endpointRows.flatMap(({ method, path, throttle: own }) => {
+  const settings = routeRows.flatMap(({ method, path, throttle: own }) => {
     if (!own) return [];
     const throttlingRateLimit = Math.min(own.requestsPerSecond, throttle.requestsPerSecond);
     const throttlingBurstLimit = Math.min(own.burst, throttle.burst);
@@ -87,14 +88,17 @@ function routeEndpoints(
   const { role: credentialsRole, allowToInvoke } = createInvoker(folder);
   // One for all: the streams have the names of the functions, and a query finds a failing endpoint without knowing it.
   const logGroup = createLogGroup(folder, "Logs", context);
-  const created = endpointRows.map((row) => {
+  const created = routeRows.map((row) => {
     const { method, path, id, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,
       ...row,
       description: `${method} ${path}`,
       logGroup,
-      environment: { CORS_ORIGINS: context.stage.corsOrigins?.join(",") },
+      environment: {
+        CORS_ORIGINS: context.stage.corsOrigins?.join(","),
+        ...(id in protocols && { API_ADDRESS: baseUrl(api, context.stage) }),
+      },
     });
     const { functionArn } = endpoint.lambda;
     allowToInvoke(functionArn);
@@ -123,9 +127,12 @@ function createInvoker(scope: Construct): { role: iam.Role; allowToInvoke: (func
   return { role, allowToInvoke: (functionArn) => endpointsOnly.addResources(functionArn) };
 }
 
-/** Returns the address of the API without a trailing slash. Clients append `/v1/…`. */
-export function baseUrl(api: apigateway.RestApi, { domain }: Stage): string {
+/**
+ * Returns the address of the API without a trailing slash. Clients append `/v1/…`. It does not refer to the deployment, which needs
+ * the functions that get the address.
+ */
+export function baseUrl(api: apigateway.RestApi, { domain, name }: Stage): string {
   if (domain) return `https://${domain.name}`;
   const { region, urlSuffix } = api.stack;
-  return `https://${api.restApiId}.execute-api.${region}.${urlSuffix}/${api.deploymentStage.stageName}`;
+  return `https://${api.restApiId}.execute-api.${region}.${urlSuffix}/${name}`;
 }

@@ -1,6 +1,6 @@
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import type { EndpointRow } from "../functions/foundation/manifest/endpoints.ts";
-import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../functions/foundation/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
@@ -27,7 +27,7 @@ export function addFallbackMethods(api: apigateway.RestApi, stage: Stage): void 
     const headers = errorHeaders(row, extraHeaders);
     addMock(resource, { statusCode: String(row.status), headers, template: gatewayResponseTemplate(row) }, preflight);
   };
-  const rowsByPath = Map.groupBy<string, EndpointRow>(endpointRows, (row) => row.path);
+  const rowsByPath = Map.groupBy<string, EndpointRow>(routeRows, (row) => row.path);
   for (const [path, rows] of rowsByPath) {
     const allow = rows.map((row) => row.method).join(", ");
     addFixedResponse(api.root.resourceForPath(path), methodNotAllowed, { Allow: allow, ...forBrowsers });

@@ -1,7 +1,7 @@
 import type { RestApi } from "aws-cdk-lib/aws-apigateway";
 import * as wafv2 from "aws-cdk-lib/aws-wafv2";
 import { Construct } from "constructs";
-import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../functions/foundation/manifest/function-rows.ts";
 import type { FirewallLimits } from "./stage.ts";
 
 /**
@@ -104,7 +104,7 @@ const hasCredential: wafv2.CfnWebACL.StatementProperty = {
  * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-transformation.html
  */
 function isThrottled(): wafv2.CfnWebACL.StatementProperty {
-  const limited = endpointRows.filter(({ throttle, access }) => throttle || access === "anyone");
+  const limited = routeRows.filter(({ throttle, access }) => throttle || access === "anyone");
   const verbs = limited.map(({ path }) => /[^/]+(\/\{\w+\})?$/.exec(path)?.[0].replace(/\{\w+\}/, "[^/]+"));
   return {
     regexMatchStatement: {

@@ -3,7 +3,7 @@ import { CfnMethod } from "aws-cdk-lib/aws-apigateway";
 import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
 import { CfnBucket } from "aws-cdk-lib/aws-s3";
 import type { IConstruct } from "constructs";
-import { endpointRows } from "../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../functions/foundation/manifest/function-rows.ts";
 
 /** A finding of cdk-nag (AwsSolutions) that is acknowledged. */
 interface Suppression {
@@ -48,9 +48,7 @@ const ofUpload = [
 ];
 
 const isForAnyone = ({ node }: CfnMethod): boolean =>
-  endpointRows.some(
-    ({ access, method, path }) => access === "anyone" && node.path.endsWith(`${path}/${method}/Resource`),
-  );
+  routeRows.some(({ access, method, path }) => access === "anyone" && node.path.endsWith(`${path}/${method}/Resource`));
 
 /**
  * All acknowledged findings, with the reason. Any other finding fails the synthesis.

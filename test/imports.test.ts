@@ -95,9 +95,21 @@ test.each([
   expect(importsOf("lib/a.ts", source).packages).toEqual([]);
 });
 
-test("functions import nothing from the stack, the local run or the packages", () => {
+/** A client of the API that runs on Lambda: it serves what `svc mcp` serves, with the same tools. */
+const assistants = "functions/assistants/";
+
+test("functions import nothing from the stack, the local run or the packages, except assistants: the API's client and its tools", () => {
   const isForeign = (name: string) => /^(lib|bin|contract|packages|test|bench)\//.test(name);
-  expect(offenders(inFolder("functions"), isForeign)).toEqual([]);
+  const mayUse = /^packages\/(client\/src|cli\/src\/(mcp|terminal))\//;
+  const others = inFolder("functions").filter(({ path }) => !path.startsWith(assistants));
+  expect(offenders(others, isForeign)).toEqual([]);
+  expect(offenders(inFolder("functions/assistants"), (name) => isForeign(name) && !mayUse.test(name))).toEqual([]);
+});
+
+test("functions/assistants imports no noun of the service, and no store: it has no grants", () => {
+  const isInside = (name: string) =>
+    /^functions\/(?!foundation\/|assistants\/)|-(store|queue|index|topic)\.ts$/.test(name);
+  expect(offenders(inFolder("functions/assistants"), isInside)).toEqual([]);
 });
 
 test("the dependencies in package.json are the packages that functions import", () => {
@@ -161,7 +173,7 @@ test.each(packageNames)("packages/%s imports only npm packages that its package.
 });
 
 /** The wings of `functions/` by floor, lowest first. A wing imports only from wings on lower floors. */
-const floors = [["foundation"], ["identity", "webhooks"], ["deliveries"]];
+const floors = [["foundation"], ["identity", "webhooks"], ["deliveries"], ["assistants"]];
 
 const wingOf = (path: string): string | undefined => /^functions\/([^/]+)\//.exec(path)?.[1];
 const floorOf = (wing: string): number => floors.findIndex((wings) => wings.includes(wing));

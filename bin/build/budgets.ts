@@ -16,6 +16,8 @@ const budgetsKb: Record<string, number> = {
   redeliver: 284,
   recoverDeliveries: 277,
   sendTestDelivery: 286,
+  // The SDK of MCP, the tools and the client of the API. No client of AWS.
+  serveMcp: 360,
   // The client of SQS: a change of a webhook calls its worker.
   updateWebhook: 314,
 };

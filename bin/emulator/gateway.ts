@@ -3,8 +3,9 @@ import http from "node:http";
 import type { APIGatewayAuthorizerResult, APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import { corsHeaders, preflightHeaders } from "../../functions/foundation/http/cors.ts";
 import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
-import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../../functions/foundation/manifest/function-rows.ts";
 import {
+  API_ADDRESS,
   type GatewayResponseRow,
   type GatewayResponseType,
   gatewayResponses,
@@ -61,7 +62,7 @@ export async function createGateway(
   const authorize = await load("auth-authorizer");
   const serveInvocations = await createInvokeApi(load);
   const handlers = new Map<string, LambdaHandler>();
-  await Promise.all(endpointRows.map(async ({ id }) => handlers.set(id, await load(id))));
+  await Promise.all(routeRows.map(async ({ id }) => handlers.set(id, await load(id))));
 
   async function respond(request: http.IncomingMessage, requestId: string): Promise<GatewayResponse> {
     const body = await readBody(request, MAX_BODY_BYTES);
@@ -139,7 +140,7 @@ export async function createGateway(
     respond(request, randomUUID()).then(
       ({ status, headers, body }) =>
         // Node sends no body to HEAD.
-        response.writeHead(status, { ...headers, ...corsHeaders(origin, origins) }).end(body),
+        response.writeHead(status, { ...withAddress(headers, request), ...corsHeaders(origin, origins) }).end(body),
       // The client disconnected while sending.
       () => response.destroy(),
     );
@@ -164,7 +165,7 @@ type Route =
   | { kind: "unknown" };
 
 function findRoute(method: string, path: string): Route {
-  const candidates = endpointRows.flatMap((row) => {
+  const candidates = routeRows.flatMap((row) => {
     const pathParameters = matchPath(row.path, path);
     return pathParameters ? [{ row, pathParameters }] : [];
   });
@@ -284,6 +285,15 @@ function gatewayResponse(
 ): GatewayResponse {
   return render(gatewayResponses[type], requestId, context);
 }
+
+/** Inserts the address at which the API was reached. */
+const withAddress = (headers: Record<string, string>, { socket }: http.IncomingMessage): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      value.replace(API_ADDRESS, `http://127.0.0.1:${socket.localPort}`),
+    ]),
+  );
 
 /** Fills in the template of a gateway response, as API Gateway does. */
 function render(row: GatewayResponseRow, requestId: string, authorizer: Record<string, string> = {}): GatewayResponse {

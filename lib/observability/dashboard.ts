@@ -2,7 +2,7 @@ import { Duration, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/foundation/manifest/metrics.ts";
 import type { QueueKey } from "../../functions/foundation/manifest/queues.ts";
 import { workerRows } from "../../functions/foundation/manifest/workers.ts";
@@ -225,7 +225,7 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
 /** Returns one line for each worker and one for all endpoints together. */
 function errorsOf(functions: MonitoredResources["functions"]): cloudwatch.IMetric[] {
   const perWorker = workerRows.map(({ id }) => functionFor(functions, id).metricErrors({ label: id, period: MINUTE }));
-  const ofEndpoints = endpointRows.map(({ id }) => functionFor(functions, id).metricErrors());
+  const ofEndpoints = routeRows.map(({ id }) => functionFor(functions, id).metricErrors());
   return [...perWorker, sum(ofEndpoints, { name: "e", period: MINUTE, label: "endpoints" })];
 }
 

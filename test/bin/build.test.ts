@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { jest } from "@jest/globals";
+import type { Context } from "aws-lambda";
 import { budgetOf, checkBudgets } from "../../bin/build/budgets.ts";
 import { bundleFunctions } from "../../bin/build/bundle-functions.ts";
 import { smokeLoad } from "../../bin/build/smoke-load.ts";
@@ -26,7 +27,7 @@ import { jwtSecret, send } from "../support/service.ts";
 const files = functionRows.map((row) => row.id);
 const rowsOf = (...ids: string[]) => functionRows.filter(({ id }) => ids.includes(id));
 /** They use every stub. */
-const someRows = rowsOf("auth-authorizer", "attempts-send");
+const someRows = rowsOf("auth-authorizer", "attempts-send", "serveMcp");
 const projectRoot = join(import.meta.dirname, "../..");
 
 let outdir: string;
@@ -40,8 +41,8 @@ beforeAll(async () => {
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
 test("a bundle may fill its budget of KB of 1,024 bytes; each one over it is a line with both sizes", () => {
-  const budgets = ["auth-authorizer", "listApiKeys", "redeliver", "attempts-send", "attempts-send-slow"];
-  expect(budgets.map(budgetOf)).toEqual([276, 262, 284, 276, 287]);
+  const budgets = ["auth-authorizer", "listApiKeys", "redeliver", "attempts-send", "attempts-send-slow", "serveMcp"];
+  expect(budgets.map(budgetOf)).toEqual([276, 262, 284, 276, 287, 360]);
   const outputs = (bytes: number) => new Map(["x", "y", "auth-authorizer"].map((id) => [id, { bytes }]));
   expect(() => checkBudgets(outputs(262 * 1024))).not.toThrow();
   expect(() => checkBudgets(outputs(262 * 1024 + 1))).toThrow(
@@ -109,6 +110,30 @@ describe("a bundle", () => {
     const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(stderr).toBe("invalid_api_key \n");
     expect(files.filter((each) => /\bimport\(/.test(readFileSync(pathOf(each), "utf8")))).toEqual([]);
+  });
+
+  test("of POST /mcp serves both generations of the protocol without the parts that stubs replace", async () => {
+    const handler = await fromBundles("serveMcp");
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const send = (params: object, headers: object) => {
+      const context = { getRemainingTimeInMillis: () => 28_000 } as Context;
+      const given = { accept: "application/json, text/event-stream", "content-type": "application/json", ...headers };
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params });
+      const authorizer = { userId: "ann", authType: "jwt" };
+      return handler({ headers: given, body, requestContext: { requestId: "1", authorizer, identity: {} } }, context);
+    };
+    for (const [params, headers] of [
+      [{}, {}],
+      [{ _meta: meta }, { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" }],
+    ] as const) {
+      const { statusCode, body } = (await send(params, headers)) as { statusCode: number; body: string };
+      expect(statusCode).toBe(200);
+      expect(JSON.parse(body).result.tools.length).toBeGreaterThan(10);
+    }
   });
 
   test.each<[string, string, RegExp]>([

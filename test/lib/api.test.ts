@@ -1,5 +1,5 @@
 import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.ts";
-import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { routeRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { dev, idOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");
@@ -14,14 +14,14 @@ test("each endpoint has one method and one Lambda, connected as in its row", () 
     path: pathOf(method),
     id: idOf(integratedFunction(method)),
   }));
-  const rows = endpointRows.map(({ method, path, id }) => ({ method, path, id }));
+  const rows = routeRows.map(({ method, path, id }) => ({ method, path, id }));
   for (const { Properties } of endpointMethods)
     expect(Properties.Integration).toMatchObject({ Type: "AWS_PROXY", IntegrationHttpMethod: "POST" });
   expect(routes.sort(byId)).toEqual(rows.sort(byId));
-  expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(endpointRows.length);
+  expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(routeRows.length);
 });
 
-test.each<EndpointRow>(endpointRows)(
+test.each<EndpointRow>(routeRows)(
   "$id has 512 MB, and the timeout of its row or 10 s",
   ({ id, timeoutSeconds = 10 }) => {
     const { MemorySize, Timeout } = dev.functionFor(id).Properties;
@@ -29,7 +29,7 @@ test.each<EndpointRow>(endpointRows)(
   },
 );
 
-test("every endpoint is behind the authorizer, except the one for anyone", () => {
+test("every route is behind the authorizer, except those for anyone", () => {
   const authorizer = only(dev.all("AWS::ApiGateway::Authorizer"));
   const open: string[] = [];
   for (const method of endpointMethods) {
@@ -41,7 +41,7 @@ test("every endpoint is behind the authorizer, except the one for anyone", () =>
         AuthorizerId: { Ref: authorizer.id },
       });
   }
-  expect(open).toEqual(["POST /v1/credentials/revoke"]);
+  expect(open).toEqual(["POST /v1/credentials/revoke", "GET /.well-known/oauth-protected-resource"]);
 });
 
 test("the authorizer runs for every request that has an Authorization header", () => {
@@ -63,30 +63,27 @@ test("API Gateway invokes the endpoints with one role, which may invoke them and
   ]);
   const { Resource, ...statement } = only<Json>(only<Json>(Policies).PolicyDocument.Statement);
   expect(statement).toEqual({ Effect: "Allow", Action: "lambda:InvokeFunction" });
-  const files: string[] = endpointRows.map(({ id }) => id);
+  const files: string[] = routeRows.map(({ id }) => id);
   expect(Resource.map((arn: Json) => idOf(dev.target(arn))).sort()).toEqual(files.sort());
 });
 
 describe("a method that a path does not have", () => {
-  test.each([...new Set(endpointRows.map((row) => row.path))])(
-    "%s responds 405 with the methods it supports",
-    (path) => {
-      const mock = only(mocks.filter((candidate) => pathOf(candidate) === path));
-      const response = only<Json>(mock.Properties.Integration.IntegrationResponses);
-      expect(response.StatusCode).toBe("405");
-      expect(response).not.toHaveProperty("SelectionPattern");
-      const allowed = unquote(response.ResponseParameters["method.response.header.Allow"]).split(", ");
-      expect(allowed.sort()).toEqual(
-        endpointRows
-          .filter((row) => row.path === path)
-          .map((row) => row.method)
-          .sort(),
-      );
-      expect(response.ResponseParameters["method.response.header.x-request-id"]).toBe("context.requestId");
-      const body = response.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
-      expect(JSON.parse(body)).toMatchObject({ error: { code: "method_not_allowed", request_id: "r-1" } });
-    },
-  );
+  test.each([...new Set(routeRows.map((row) => row.path))])("%s responds 405 with the methods it supports", (path) => {
+    const mock = only(mocks.filter((candidate) => pathOf(candidate) === path));
+    const response = only<Json>(mock.Properties.Integration.IntegrationResponses);
+    expect(response.StatusCode).toBe("405");
+    expect(response).not.toHaveProperty("SelectionPattern");
+    const allowed = unquote(response.ResponseParameters["method.response.header.Allow"]).split(", ");
+    expect(allowed.sort()).toEqual(
+      routeRows
+        .filter((row) => row.path === path)
+        .map((row) => row.method)
+        .sort(),
+    );
+    expect(response.ResponseParameters["method.response.header.x-request-id"]).toBe("context.requestId");
+    const body = response.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
+    expect(JSON.parse(body)).toMatchObject({ error: { code: "method_not_allowed", request_id: "r-1" } });
+  });
 
   test("gets its response without credentials and whatever the body is", () => {
     for (const { Properties } of mocks) {
@@ -117,7 +114,7 @@ describe("a method that a path does not have", () => {
 });
 
 describe("a path without an endpoint", () => {
-  const endpointPaths: string[] = endpointRows.map((row) => row.path);
+  const endpointPaths: string[] = routeRows.map((row) => row.path);
   const others = mocks.filter((mock) => !endpointPaths.includes(pathOf(mock)));
 
   test("is handled at every level of the route tree", () => {
@@ -156,7 +153,7 @@ test.each([
 ] as const)(
   "the throttle in %s is that of the stage, and that of an endpoint is never above it",
   (name, rate, burst) => {
-    const own = endpointRows.flatMap(({ method, path, throttle }) =>
+    const own = routeRows.flatMap(({ method, path, throttle }) =>
       throttle
         ? [
             [
@@ -194,8 +191,8 @@ test("a change of the authorizer redeploys the API, which would otherwise call t
 
 test("the address of the API ends with the name of the stage, without a slash", () => {
   const parts = dev.outputs.ApiUrl.Value["Fn::Join"][1];
-  const { id, Properties } = only(dev.all("AWS::ApiGateway::Stage"));
-  expect([parts.at(-1), Properties.StageName]).toEqual([{ Ref: id }, "dev"]);
+  const { Properties } = only(dev.all("AWS::ApiGateway::Stage"));
+  expect([parts.at(-1), Properties.StageName]).toEqual(["/dev", "dev"]);
 });
 
 describe("CORS", () => {
@@ -232,7 +229,7 @@ describe("CORS", () => {
         "method.response.header.Access-Control-Allow-Origin": "'https://app.example.com'",
         "method.response.header.Access-Control-Allow-Methods": "'GET,POST,PATCH,DELETE'",
         "method.response.header.Access-Control-Allow-Headers":
-          "'Authorization,Content-Type,Idempotency-Key,traceparent,baggage,sentry-trace'",
+          "'Authorization,Content-Type,Idempotency-Key,MCP-Protocol-Version,Mcp-Method,Mcp-Name,traceparent,baggage,sentry-trace'",
         "method.response.header.Access-Control-Max-Age": "'7200'",
         "method.response.header.Vary": "'Origin'",
       });
@@ -284,7 +281,7 @@ describe("CORS", () => {
 
   test("every endpoint gets the origins, and no other function does", () => {
     const origins = "https://app.example.com,http://localhost:5173";
-    for (const { id } of endpointRows) {
+    for (const { id } of routeRows) {
       expect(every.functionFor(id).Properties.Environment.Variables.CORS_ORIGINS).toBe(origins);
     }
     expect(every.functionFor("attempts-send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");

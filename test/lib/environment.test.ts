@@ -1,5 +1,6 @@
 import { Token } from "aws-cdk-lib";
 import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
+import { protocols } from "../../functions/foundation/manifest/protocols.ts";
 import { workers } from "../../functions/foundation/manifest/workers.ts";
 import { environmentFor } from "../../lib/environment.ts";
 import type { StageResources } from "../../lib/grants.ts";
@@ -37,8 +38,9 @@ const workflowSettings = {
     },
   ]),
 };
-const usersOfCredentials = ["auth-authorizer", "credentials-verify"];
-const usersOfWorkflows = [...usersOfCredentials, "createTrustedWorkflow"];
+const verifiers = ["auth-authorizer", "credentials-verify"];
+const usersOfCredentials = [...verifiers, "getResourceMetadata"];
+const usersOfWorkflows = [...verifiers, "createTrustedWorkflow"];
 const permissionSettings = { PERMISSIONS: '[{"name":"registry:push","description":"push images"}]' };
 const usersOfPermissions = [
   "createApiKey",
@@ -51,7 +53,7 @@ const usersOfPermissions = [
 ];
 const importSettings = { IMPORTED_KEYS: '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old_","hash":"hmac-sha256"}]' };
 const senderSettings = { LEGACY_SIGNATURE_HEADER: '{"name":"X-Acme-Signature","until":"2027-01-31"}' };
-const usersOfPepper = [...usersOfCredentials, "revokeCredentials"];
+const usersOfPepper = [...verifiers, "revokeCredentials"];
 const usersOfImports = [...usersOfPepper, "api-keys-import"];
 const pepperSettings = {
   IMPORTED_KEYS_PEPPER_ARN: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pepper-AbCdEf",
@@ -97,7 +99,8 @@ test.each(functionRows)("$id gets the options of the stage that it reads, and no
 test.each(functionRows)("$id gets no setting for an option that the stage does not have", ({ id }) => {
   const locations = /_(TABLE|URL|ARN)$/;
   const others = Object.entries(variablesOf(dev, id)).filter(([name]) => !locations.test(name));
-  expect(Object.fromEntries(others)).toEqual({ STAGE: "dev" });
+  const own = id in protocols && { API_ADDRESS: dev.outputs.ApiUrl.Value };
+  expect(Object.fromEntries(others)).toEqual({ STAGE: "dev", ...own });
   expect(variablesOf(dev, id)).not.toHaveProperty("IMPORTED_KEYS_PEPPER_ARN");
 });
 

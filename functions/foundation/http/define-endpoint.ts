@@ -196,10 +196,10 @@ function logWrite(
   log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 
-const textOf = ({ body, isBase64Encoded }: APIGatewayProxyEvent): string =>
+export const textOf = ({ body, isBase64Encoded }: APIGatewayProxyEvent): string =>
   isBase64Encoded ? Buffer.from(body ?? "", "base64").toString("utf8") : (body ?? "");
 
-const MAX_BODY_BYTES = 64 * 1024;
+export const MAX_BODY_BYTES = 64 * 1024;
 
 /**
  * Parses the body. A missing body counts as an empty object, so it is valid where all fields are optional.
@@ -237,7 +237,7 @@ const usualMistakes = [
   { begins: /^\s*('|\{\s*['\w])/, hint: "It lacks double quotes, which some shells remove: send it from a file." },
 ];
 
-const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
+export const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
   Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];
 
 /** Returns the ids in the path. All resources have UUIDs, so any other text is `not_found`. */
@@ -263,13 +263,18 @@ interface Exchange {
   error: unknown;
 }
 
+/** Returns the headers of each response of a function, also in another protocol. */
+export function responseHeaders(event: APIGatewayProxyEvent, body: string): Record<string, string> {
+  const requestId = { "x-request-id": event.requestContext.requestId };
+  const contentType: Record<string, string> = body === "" ? {} : { "Content-Type": "application/json" };
+  const forBrowsers = corsHeaders(headerOf(event.headers, "origin"), settings.corsOrigins());
+  return { ...securityHeaders, ...contentType, ...requestId, ...forBrowsers };
+}
+
 const addResponseHeaders = {
   after({ event, response }: Exchange): void {
     if (!response) return;
-    const requestId = { "x-request-id": event.requestContext.requestId };
-    const contentType: Record<string, string> = response.body === "" ? {} : { "Content-Type": "application/json" };
-    const forBrowsers = corsHeaders(headerOf(event.headers, "origin"), settings.corsOrigins());
-    response.headers = { ...securityHeaders, ...contentType, ...requestId, ...forBrowsers, ...response.headers };
+    response.headers = { ...responseHeaders(event, response.body), ...response.headers };
   },
   onError: (exchange: Exchange): void => addResponseHeaders.after(exchange),
 };

@@ -38,7 +38,9 @@ interface EndpointFields {
   credentialsPerMinutePerUser?: number;
 }
 
-export interface EndpointRow extends EndpointFields {
+/** A row with its id: of an endpoint, or of a route of another protocol (protocols.ts), whose path is not below /v1. */
+export interface EndpointRow extends Omit<EndpointFields, "path"> {
+  path: string;
   /** Operation id in the OpenAPI document, and name of the function in the stack, its bundle and a local run. */
   id: string;
   uses: Grants;

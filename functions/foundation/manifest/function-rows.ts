@@ -1,5 +1,6 @@
 import { type EndpointRow, endpoints } from "./endpoints.ts";
 import type { Grants, TableAction } from "./grants-schema.ts";
+import { protocols } from "./protocols.ts";
 import type { TableKey } from "./tables.ts";
 import { type WorkerRow, workerRows } from "./workers.ts";
 
@@ -10,8 +11,14 @@ export const endpointRows: readonly EndpointRow[] = Object.entries(endpoints).ma
   uses: merged([...impliedBy(row), ...("uses" in row ? row.uses : [])]),
 }));
 
+/** What API Gateway routes: the endpoints, and the routes of other protocols. */
+export const routeRows: readonly EndpointRow[] = [
+  ...endpointRows,
+  ...Object.entries<Omit<EndpointRow, "id">>(protocols).map(([id, row]) => ({ ...row, id })),
+];
+
 /** All Lambda functions. */
-export const functionRows: readonly (EndpointRow | WorkerRow)[] = [...endpointRows, ...workerRows];
+export const functionRows: readonly (EndpointRow | WorkerRow)[] = [...routeRows, ...workerRows];
 
 /** Returns the grants that follow from what an endpoint is. */
 function impliedBy({

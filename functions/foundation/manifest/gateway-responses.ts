@@ -1,3 +1,10 @@
+import { RESOURCE_METADATA_PATH } from "./protocols.ts";
+
+/** In a header: the address of the API, which is known where the row is rendered. */
+export const API_ADDRESS = "$api";
+/** Where a client without a credential learns how to get one (RFC 9728, section 5.1). */
+const resourceMetadata = `resource_metadata="${API_ADDRESS}${RESOURCE_METADATA_PATH}"`;
+
 /**
  * An error response that API Gateway generates without calling an endpoint. The stack deploys these rows and the local
  * gateway renders them, so both return the error format of `foundation/platform/errors.ts`. Data only. Response types:
@@ -21,14 +28,14 @@ export const gatewayResponses = {
     status: 401,
     code: "unauthorized",
     message: "Send a JWT or an API key in the header 'Authorization: Bearer <token>'.",
-    headers: { "WWW-Authenticate": 'Bearer realm="api"' },
+    headers: { "WWW-Authenticate": `Bearer realm="api", ${resourceMetadata}` },
   },
   /** The authorizer denied the request and set the error code (functions/identity/authentication/authorizer.ts). */
   ACCESS_DENIED: {
     status: 401,
     code: "$context.authorizer.errorCode",
     message: "$context.authorizer.errorMessage",
-    headers: { "WWW-Authenticate": 'Bearer realm="api", error="invalid_token"' },
+    headers: { "WWW-Authenticate": `Bearer realm="api", error="invalid_token", ${resourceMetadata}` },
   },
   /** The authorizer failed, for example in an outage of DynamoDB. Not a 401, because the credential may be valid. */
   AUTHORIZER_FAILURE: { ...retryable, message: "The credential could not be checked. Try again." },

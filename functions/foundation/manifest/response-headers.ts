@@ -20,8 +20,13 @@ export const securityHeaders = {
  */
 export const cors = {
   allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-  // Tracing in a page (W3C Trace Context and Baggage, Sentry) adds the last three to every request. Nothing reads them.
-  allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "traceparent", "baggage", "sentry-trace"],
+  allowedHeaders: [
+    ...["Authorization", "Content-Type", "Idempotency-Key"],
+    // Assistants in a page.
+    ...["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"],
+    // Tracing in a page (W3C Trace Context and Baggage, Sentry) adds these to every request. Nothing reads them.
+    ...["traceparent", "baggage", "sentry-trace"],
+  ],
   exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
   maxAgeSeconds: 7200,
 };

@@ -117,6 +117,8 @@ export const settings = {
    * DNS servers that resolve the host names of receivers, as `192.0.2.1:53`; empty for those of the operating system.
    */
   dnsServers: () => (optional("DNS_SERVERS") ?? "").split(",").flatMap((part) => part.trim() || []),
+  /** Address of the API, for the functions that call or name it; undefined in a local run, which has that of the request. */
+  apiUrl: () => (settings.isLocal() ? undefined : required("API_ADDRESS")),
   /** Origins of the web pages that may call the API (CORS); empty = none. */
   corsOrigins: () => (optional("CORS_ORIGINS") ?? "").split(",").flatMap((part) => part.trim() || []),
   jwtSecret: () => optional("JWT_SECRET"),

@@ -25,7 +25,7 @@ test.each([...eventNames, addedEvent])("deployment_status returns the state afte
     },
   };
   const project = "0193d301-0000-7000-8000-000000000001";
-  const result = await tool?.run(api as unknown as Client, { project }, () => true);
+  const result = await tool?.run(api as unknown as Client, { project }, { isOffered: () => true });
   expect(result?.structured).toMatchObject({ status: stateAfterEvent({ event }) });
 });
 

@@ -118,7 +118,7 @@ test.each<[string, object, string[]]>([
 ])("the MCP tool %s with %j requests these pages: %j", async (name, input, expected) => {
   eventsPerDeployment = COUNT;
   const api = createClient({ baseUrl: env.SVC_BASE_URL ?? "", token: "svc_1" });
-  await tools.find((each) => each.name === name)?.run(api, { project: idOf(0), ...input }, () => true);
+  await tools.find((each) => each.name === name)?.run(api, { project: idOf(0), ...input }, { isOffered: () => true });
   expect(requests).toEqual(expected.map((page) => expect.stringMatching(`^${page}( |$)`)));
 });
 

@@ -771,7 +771,7 @@ describe("diagnose", () => {
     } as unknown as ApiClient;
     const tool = allTools.find(({ name }) => name === "why_is_this_webhook_failing");
     const id = "0193f8a0-0000-7000-8000-000000000000";
-    const { structured } = (await tool?.run(stub, { project: id, webhook_id: id }, () => true)) ?? {};
+    const { structured } = (await tool?.run(stub, { project: id, webhook_id: id }, { isOffered: () => true })) ?? {};
     expect(structured).toMatchObject({ newest_failure: { delivery: { id: "d-2" } } });
   });
 });

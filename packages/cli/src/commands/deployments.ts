@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import type { Client, DeploymentEvent, EventName } from "../../../client/src/client.ts";
-import { type Deployment, deploymentsOf } from "../../../client/src/deployment-timeline.ts";
+import type { EventName } from "../../../client/src/client.ts";
 import { detailOf } from "../../../client/src/event-detail.ts";
 import { eventNames } from "../../../client/src/values.ts";
 import { readDuration } from "../terminal/durations.ts";
@@ -15,6 +14,7 @@ import { requireDeploymentId } from "./find.ts";
 import { eachNewEvent } from "./follow-events.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { fetchWithJobToken } from "./job-token.ts";
+import { newestDeployments } from "./newest-deployments.ts";
 import { claimsOf, openSession } from "./session.ts";
 import type { ProjectCall, SvcCommand } from "./svc-command.ts";
 import { waitForDeployment } from "./wait-for-deployment.ts";
@@ -100,21 +100,6 @@ export function addDeployments(program: SvcCommand): void {
         for await (const event of eachNewEvent(api, projectId, { query: filters, latest, signal })) print(show(event));
       });
     });
-}
-
-/** Upper bound on the events that a list of deployments reads. */
-const MAX_LISTED_EVENTS = 1_000;
-
-export async function newestDeployments(api: Client, projectId: string, limit: number): Promise<Deployment[]> {
-  const events: DeploymentEvent[] = [];
-  const ids = new Set<string>();
-  for await (const event of api.eachEvent(projectId, { limit: 100 })) {
-    events.push(event);
-    ids.add(event.deployment_id);
-    // The starts of the last ones may follow.
-    if (ids.size > 2 * limit || events.length === MAX_LISTED_EVENTS) break;
-  }
-  return deploymentsOf(events).slice(0, limit);
 }
 
 /** Says at once that the credential expires before the timeout, unless svc renews it. */

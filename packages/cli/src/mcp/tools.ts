@@ -12,7 +12,6 @@ import type {
 import { byTime, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
 import { recoverableStatuses } from "../../../client/src/recovery-count.ts";
 import { deliveryStatuses, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
-import { newestDeployments } from "../commands/deployments.ts";
 import {
   findDelivery,
   findProject,
@@ -21,6 +20,7 @@ import {
   newestDeliveries,
   requireDeliveryId,
 } from "../commands/find.ts";
+import { newestDeployments } from "../commands/newest-deployments.ts";
 import { CommandError, exitCodes } from "../terminal/exit-codes.ts";
 import { jsonText } from "../terminal/terminal.ts";
 import { diagnose } from "./diagnose-webhook.ts";
@@ -48,7 +48,13 @@ export interface Tool<Input extends z.ZodType = z.ZodType> {
   /** The permissions that its calls need. Finding a project by name needs `projects:read` too. */
   needs: readonly Permission[];
   input: Input;
-  run(api: Client, input: z.output<Input>, isOffered: IsOffered): Promise<ToolResult>;
+  run(api: Client, input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
+}
+
+export interface ToolContext {
+  isOffered: IsOffered;
+  /** Longest wait for a result, in milliseconds. Default: less than the minute that MCP clients wait. */
+  maxWaitMs?: number;
 }
 
 interface ToolResult {
@@ -268,7 +274,7 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["webhooks:read", "deliveries:read"],
     input: z.strictObject({ project, delivery_id: deliveryId.optional() }),
-    run: async (api, input, isOffered) => {
+    run: async (api, input, { isOffered }) => {
       const id = input.delivery_id ?? (await newestFailureId(api, input.project));
       const { delivery, webhook } = await deliveryOf(api, input.project, id);
       const explanation = explain(delivery, await api.getWebhook(webhook), isOffered);
@@ -287,7 +293,7 @@ export const tools: Tool[] = [
     annotations: readOnly,
     needs: ["webhooks:read", "deliveries:read"],
     input: z.strictObject({ project, webhook_id: webhookId.optional() }),
-    run: async (api, input, isOffered) => explainWebhook(api, input.project, input.webhook_id, isOffered),
+    run: async (api, input, { isOffered }) => explainWebhook(api, input.project, input.webhook_id, isOffered),
   }),
   tool({
     name: "list_deployments",
@@ -325,10 +331,10 @@ export const tools: Tool[] = [
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     needs: ["deliveries:read", "deliveries:write"],
     input: z.strictObject({ project, webhook_id: webhookId }),
-    run: async (api, input) => {
+    run: async (api, input, { maxWaitMs = MAX_CERTIFICATION_MS }) => {
+      const deadline = Date.now() + maxWaitMs;
       const webhook = await webhookOf(api, input.project, input.webhook_id);
       const { id } = await api.certifyWebhook(webhook);
-      const deadline = Date.now() + MAX_CERTIFICATION_MS;
       for (;;) {
         const certification = await api.getCertification(webhook, id);
         if (certification.status !== "running" || Date.now() > deadline) return certificationView(certification);

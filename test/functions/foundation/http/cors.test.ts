@@ -25,7 +25,7 @@ describe("with CORS_ORIGINS set", () => {
       expect(preflight.status).toBe(204);
       expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
       expect(preflight.headers.get("access-control-allow-headers")).toBe(
-        "Authorization,Content-Type,Idempotency-Key,traceparent,baggage,sentry-trace",
+        "Authorization,Content-Type,Idempotency-Key,MCP-Protocol-Version,Mcp-Method,Mcp-Name,traceparent,baggage,sentry-trace",
       );
       expect(preflight.headers.get("access-control-allow-methods")).toBe("GET,POST,PATCH,DELETE");
       expect(preflight.headers.get("access-control-max-age")).toBe("7200");

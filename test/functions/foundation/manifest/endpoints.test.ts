@@ -105,6 +105,8 @@ function call(row: EndpointRow, headers: Record<string, string>, path = pathOf(r
   return send(`${service.baseUrl}${path}`, { method: row.method, headers: { ...contentType, ...headers }, body });
 }
 
+const metadata = () => `resource_metadata="${service.baseUrl}/.well-known/oauth-protected-resource"`;
+
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 function expectError({ status, headers, body }: Response, expectedStatus: number, code: string): void {
@@ -214,7 +216,7 @@ describe.each(closedRows)("$method $path", (row) => {
   test("returns 401 with a Bearer challenge for any other credential and for none, the same for all invalid API keys", async () => {
     const missing = await call(row, {});
     expectError(missing, 401, "unauthorized");
-    expect(missing.headers.get("www-authenticate")).toBe('Bearer realm="api"');
+    expect(missing.headers.get("www-authenticate")).toBe(`Bearer realm="api", ${metadata()}`);
     for (const [title, authorization] of isFirstOfAccess(row) ? noCredentials : []) {
       const response = await call(row, { authorization });
       expect({ title, outcome: outcomeOf(response) }).toEqual({ title, outcome: "401 unauthorized" });
@@ -225,7 +227,7 @@ describe.each(closedRows)("$method $path", (row) => {
       const response = await call(row, bearer(token()));
       expect({ title, outcome: outcomeOf(response) }).toEqual({ title, outcome: `401 ${code}` });
       expectError(response, 401, code);
-      expect(response.headers.get("www-authenticate")).toBe('Bearer realm="api", error="invalid_token"');
+      expect(response.headers.get("www-authenticate")).toBe(`Bearer realm="api", error="invalid_token", ${metadata()}`);
       if (code === "invalid_api_key") ofInvalidKeys.push(withoutRequestId(response));
     }
     expect(ofInvalidKeys.length).toBeGreaterThan(isFirstOfAccess(row) ? 3 : 0);

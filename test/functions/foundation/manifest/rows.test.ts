@@ -1,5 +1,5 @@
 import { ciSystems } from "../../../../functions/foundation/manifest/ci-systems.ts";
-import { endpointRows } from "../../../../functions/foundation/manifest/function-rows.ts";
+import { endpointRows, routeRows } from "../../../../functions/foundation/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
@@ -15,8 +15,8 @@ import { cors, securityHeaders } from "../../../../functions/foundation/manifest
  * change. When you change one on purpose, change it here too. Tables, queues, topics and workers are literals in test/lib.
  */
 
-test("each endpoint has its route, handler, access, permission, timeout and limits", () => {
-  const table = endpointRows.map(
+test("each route has its handler, access, permission, timeout and limits", () => {
+  const table = routeRows.map(
     ({ method, path, id, access, permission, timeoutSeconds, throttle, ...limits }) =>
       `${method} ${path} -> ${id}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
       (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : "") +
@@ -64,6 +64,8 @@ test("each endpoint has its route, handler, access, permission, timeout and limi
     "POST /v1/projects/{project_id}/trusted-workflows -> createTrustedWorkflow, admin_session, none, 120/min per user",
     "GET /v1/projects/{project_id}/trusted-workflows -> listTrustedWorkflows, admin_session, none",
     "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> deleteTrustedWorkflow, admin_session, none",
+    "POST /mcp -> serveMcp, user, none, 28 s",
+    "GET /.well-known/oauth-protected-resource -> getResourceMetadata, anyone, none",
   ]);
 });
 
@@ -104,14 +106,15 @@ test("the endpoints that create something accept an Idempotency-Key", () => {
 
 test("each gateway response has its status, code and headers", () => {
   const retryable = [503, "service_unavailable", { "Retry-After": "1" }];
+  const metadata = 'resource_metadata="$api/.well-known/oauth-protected-resource"';
   const unknownRoute = [404, "not_found", undefined];
   const rows = Object.entries<GatewayResponseRow>({ ...gatewayResponses, methodNotAllowed });
   expect(Object.fromEntries(rows.map(([type, { status, code, headers }]) => [type, [status, code, headers]]))).toEqual({
-    UNAUTHORIZED: [401, "unauthorized", { "WWW-Authenticate": 'Bearer realm="api"' }],
+    UNAUTHORIZED: [401, "unauthorized", { "WWW-Authenticate": `Bearer realm="api", ${metadata}` }],
     ACCESS_DENIED: [
       401,
       "$context.authorizer.errorCode",
-      { "WWW-Authenticate": 'Bearer realm="api", error="invalid_token"' },
+      { "WWW-Authenticate": `Bearer realm="api", error="invalid_token", ${metadata}` },
     ],
     AUTHORIZER_FAILURE: retryable,
     AUTHORIZER_CONFIGURATION_ERROR: retryable,
@@ -179,7 +182,17 @@ test("all responses have the security headers, and pages of allowed origins the 
   });
   expect(cors).toEqual({
     allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "traceparent", "baggage", "sentry-trace"],
+    allowedHeaders: [
+      "Authorization",
+      "Content-Type",
+      "Idempotency-Key",
+      "MCP-Protocol-Version",
+      "Mcp-Method",
+      "Mcp-Name",
+      "traceparent",
+      "baggage",
+      "sentry-trace",
+    ],
     exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
     maxAgeSeconds: 7200,
   });

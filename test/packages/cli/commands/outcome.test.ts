@@ -65,6 +65,6 @@ test("the MCP tool certify_webhook returns a certification that runs after 50 se
   const projectId = "0193f8a0-0000-7000-8000-000000000000";
   const certifyWebhook = tools.find(({ name }) => name === "certify_webhook");
   const input = { project: projectId, webhook_id: projectId };
-  const { structured } = (await certifyWebhook?.run(api, input, () => true)) ?? {};
+  const { structured } = (await certifyWebhook?.run(api, input, { isOffered: () => true })) ?? {};
   expect([asked, structured]).toEqual([[25, 50, 75], { certification: { status: "running", checks: [] } }]);
 });

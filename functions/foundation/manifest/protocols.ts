@@ -1,0 +1,31 @@
+import type { EndpointRow } from "./endpoints.ts";
+
+/*
+ * Routes of the same API in the form of another protocol: not below /v1, without the envelope `data`, and not in the OpenAPI
+ * document. Route, Lambda, authorizer and grants follow from these rows as from those of endpoints. Data only.
+ */
+
+/** Where a client learns from which authorization server its tokens come (RFC 9728). */
+export const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
+
+export const protocols = {
+  /** Model Context Protocol. Calls the API as its caller, and nothing else: it has no grants. */
+  serveMcp: {
+    method: "POST",
+    path: "/mcp",
+    file: "assistants/serve-mcp",
+    access: "user",
+    permission: "none",
+    timeoutSeconds: 28,
+    uses: {},
+  },
+  getResourceMetadata: {
+    method: "GET",
+    path: RESOURCE_METADATA_PATH,
+    file: "assistants/get-resource-metadata",
+    access: "anyone",
+    permission: "none",
+    settings: ["credentials"],
+    uses: {},
+  },
+} as const satisfies Record<string, Omit<EndpointRow, "id">>;
