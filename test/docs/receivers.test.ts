@@ -148,6 +148,21 @@ test("verifyWebhook has types for exactly the events of the service", () => {
   expect(isSame).toBe(true);
 });
 
+test("verifyWebhook has the type of an own event, which changes none of the service's", () => {
+  const own = { ...event, event: "build.succeeded", data: { artifact: "shop.tar" } };
+  const text = JSON.stringify(own);
+  type Own = { event: "build.succeeded"; data: { artifact: string } };
+  const { payload } = verifyWebhook<Own>({ body: text, headers: headersOf({ signedBody: text }), secret });
+  // Does not compile when `event` does not decide the type of `data`.
+  const read = (): [string, string] | undefined => {
+    if (payload.data.test === true) return undefined;
+    if (payload.event === "build.succeeded") return [payload.deployment_id, payload.data.artifact];
+    if (payload.event === "deploy.succeeded") return [payload.deployment_id, payload.data.url];
+    return undefined;
+  };
+  expect(read()).toEqual([own.deployment_id, "shop.tar"]);
+});
+
 /** A running receiver, built from an example. */
 interface RunningReceiver {
   /** Sends a request, and returns status and text of the response. */

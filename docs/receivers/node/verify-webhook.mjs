@@ -18,7 +18,6 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * @typedef {{ event: "deploy.started", data: Record<string, unknown> }} Started
  * @typedef {{ event: "deploy.succeeded", data: { url: string, status: "running" } & Record<string, unknown> }} Succeeded
  * @typedef {{ event: "deploy.failed", data: Record<string, unknown> }} Failed
- * @typedef {EventFields & { deployment_id: string } & (Started | Succeeded | Failed)} DeploymentEvent
  *
  * @typedef {{ event: "webhook.failing", data: AboutWebhook & Record<string, unknown> }} WebhookFailing
  * @typedef {{ event: "webhook.disabled", data: AboutWebhook & { reason: string } & Record<string, unknown> }} WebhookDisabled
@@ -26,10 +25,22 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  */
 
 /**
+ * An event that the platform adds to those of the service: `{ event: "build.succeeded", data: { artifact: string } }`.
+ * @typedef {{ event: string, data: object }} OwnEvent
+ */
+
+/**
+ * Own events are a type argument, and not any string, so that `event` decides the type of `data`.
+ * @template {OwnEvent} [Own=never]
+ * @typedef {EventFields & { deployment_id: string } & (Started | Succeeded | Failed | (Own & { data: Record<string, unknown> }))} DeploymentEvent
+ */
+
+/**
+ * @template {OwnEvent} [Own=never]
  * @typedef {object} Delivery
  * @property {string} id Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
  *   "body", which does not sign that header, the SHA-256 of the body in hex.
- * @property {DeploymentEvent | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
+ * @property {DeploymentEvent<Own> | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
  *   With `true` in `data.test` it is a test delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
  */
 
@@ -69,8 +80,9 @@ export class WebhookVerificationError extends Error {
 }
 
 /**
+ * @template {OwnEvent} [Own=never] The platform's own events, if it has any: `verifyWebhook<Own>(…)`.
  * @param {Options} options
- * @returns {Delivery}
+ * @returns {Delivery<Own>}
  * @throws {WebhookVerificationError} Respond with its `status`.
  * @throws {TypeError} An argument is not valid: the body is already parsed, or the secret is malformed. Respond with 500.
  */
