@@ -47,12 +47,16 @@ if (($payload['data']['test'] ?? false) !== true) {
     $name = $inbox . '/' . hash('sha256', $id);
     // Whole or not at all, and only once: a link fails if its name exists.
     $draft = tempnam($inbox, 'new');
-    file_put_contents($draft, $body) === strlen($body) || throw new RuntimeException('The delivery was not stored.');
-    if (@link($draft, $name)) {
-        error_log($payload['event'] . ' ' . $id);
-    } elseif (!file_exists($name)) {
-        throw new RuntimeException('The delivery was not stored.');
+    try {
+        file_put_contents($draft, $body) === strlen($body) || throw new RuntimeException('The delivery was not stored.');
+        if (@link($draft, $name)) {
+            error_log($payload['event'] . ' ' . $id);
+        } elseif (!file_exists($name)) {
+            throw new RuntimeException('The delivery was not stored.');
+        }
+    } finally {
+        // Also after an error: each retry would leave one.
+        unlink($draft);
     }
-    unlink($draft);
 }
 respond(204);
