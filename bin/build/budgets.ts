@@ -2,8 +2,8 @@
 const DEFAULT_BUDGET_KB = 262;
 const budgetsKb: Record<string, number> = {
   // The formats of products, and the validator of the catalogue's schemas.
-  "attempts-send": 276,
-  "attempts-send-slow": 287,
+  "attempts-send": 290,
+  "attempts-send-slow": 301,
   "deliveries-fan-out": 272,
   "deliveries-replay": 277,
   // The catalogue of events.

@@ -102,6 +102,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   process.env.WEBHOOK_ALLOW_CIDRS ??= LOOPBACK_CIDRS;
   const defaults = {
     JWT_SECRET: jwtSecret,
+    SIGNATURE_SECRET: jwtSecret,
     // The engines on this machine respond at once: only the request itself takes time.
     DUPLICATE_SECONDS: "30",
     // The embedded engines accept any credentials, but the SDK requires some.

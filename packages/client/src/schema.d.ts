@@ -979,6 +979,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -1038,6 +1040,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -1127,6 +1131,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -1385,6 +1391,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -3989,6 +3997,8 @@ export interface operations {
           headers?: {
             [key: string]: string;
           };
+          /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+          signatures?: ("hmac" | "ed25519" | "http")[];
           /**
            * @description Absent = every event.
            *
@@ -4202,6 +4212,8 @@ export interface operations {
           headers?: {
             [key: string]: string;
           } | null;
+          /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+          signatures?: ("hmac" | "ed25519" | "http")[];
           /**
            * @description Absent = every event.
            *

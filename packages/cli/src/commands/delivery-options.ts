@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { formatLabels, formatOfUrl } from "../../../../functions/webhooks/formats/format-of-url.ts";
 import { credentialsIn } from "../../../client/src/url-credentials.ts";
-import { eventNames, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
+import { eventNames, signatureSchemes, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
 import { readDuration } from "../terminal/durations.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { namesOption } from "../terminal/names-option.ts";
@@ -42,6 +42,7 @@ export interface DeliveryOptions {
   format?: Format;
   header?: string[];
   headerFile?: string;
+  signatures?: (typeof signatureSchemes)[number][];
   delivery?: "every" | "latest";
   settle?: number;
 }
@@ -56,6 +57,11 @@ export const deliveryOptions = (): Option[] => [
     "a header of requests, such as Authorization; repeatable, visible in process lists",
   ).argParser(collect),
   new Option("--header-file <path>", "a file with such headers, one per line; -: stdin"),
+  namesOption(
+    "--signatures <schemes...>",
+    "hmac: with the secret; ed25519, http: with the project's key pair, which a receiver verifies without a secret; default: hmac",
+    signatureSchemes,
+  ),
   new Option("--delivery <mode>", "latest: an event is not sent once a newer one of its deployment exists").choices([
     "every",
     "latest",
@@ -73,13 +79,15 @@ function seconds(text: string): number {
 }
 
 /** Returns the fields of a webhook that these options set. @throws CommandError for a header that is none */
-export async function deliveryFieldsOf({ format, header = [], headerFile, delivery, settle }: DeliveryOptions) {
+export async function deliveryFieldsOf(options: DeliveryOptions) {
+  const { format, header = [], headerFile, signatures, delivery, settle } = options;
   const text = headerFile === undefined ? "" : headerFile === "-" ? String(await readStdin()) : readText(headerFile);
   if (headerFile !== undefined && text.trim() === "") throw usageError("The file of --header-file has no header.");
   const lines = [...header, ...text.split(/\r?\n/)].filter((line) => line.trim() !== "");
   return {
     ...(format && { format }),
     ...(lines.length > 0 && { headers: Object.fromEntries(lines.map(readHeader)) }),
+    ...(signatures && { signatures }),
     ...(delivery && { delivery }),
     ...(settle !== undefined && { settle_seconds: settle }),
   };

@@ -25,7 +25,7 @@ interface WebhookFormProps extends Pick<FormDialogProps, "title" | "verb" | "onC
   projectId: string;
   initial: Pick<
     Webhook,
-    "url" | "name" | "events" | "filter" | "format" | "header_names" | "delivery" | "settle_seconds"
+    "url" | "name" | "events" | "filter" | "format" | "header_names" | "signatures" | "delivery" | "settle_seconds"
   >;
   urlHint?: string;
   save(client: Client, input: WebhookInput): Promise<void>;

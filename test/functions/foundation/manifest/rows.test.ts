@@ -66,6 +66,7 @@ test("each route has its handler, access, permission, timeout and limits", () =>
     "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> deleteTrustedWorkflow, admin_session, none",
     "POST /mcp -> serveMcp, user, none, 28 s",
     "GET /.well-known/oauth-protected-resource -> getResourceMetadata, anyone, none",
+    "GET /.well-known/http-message-signatures-directory -> getPublicKeys, anyone, none",
   ]);
 });
 
