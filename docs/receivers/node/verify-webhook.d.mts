@@ -117,7 +117,8 @@ export type Options = {
      */
     headers: object;
     /**
-     * The webhook's whole secret, usually with `whsec_`, or several, of which one must match.
+     * The webhook's whole secret, usually with `whsec_`, or the project's public key, `whpk_…`, or
+     * several, of which one must match.
      */
     secret: string | string[];
     /**

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
 
 /* Verifies webhook deliveries of the platform. Copy this file; it needs only Node 18 or later. */
 
@@ -48,7 +48,8 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * @typedef {object} Options
  * @property {string | Uint8Array | ArrayBuffer} body The raw body, not parsed and serialized again.
  * @property {object} headers `Headers`, or an object or array of names and values, in any case.
- * @property {string | string[]} secret The webhook's whole secret, usually with `whsec_`, or several, of which one must match.
+ * @property {string | string[]} secret The webhook's whole secret, usually with `whsec_`, or the project's public key, `whpk_…`, or
+ *   several, of which one must match.
  * @property {"standard" | "body"} [scheme] `"standard"`: `webhook-signature`, which covers id, time and body. `"body"`:
  *   `X-Service-Signature`, which covers only the body, so that a replayed delivery always verifies. There is no fallback
  *   from one to the other: an attacker who replays a delivery would leave out the stronger signature.
@@ -115,18 +116,24 @@ export function verifyWebhook({
     // Written with `!` so that an invalid `now` (NaN) fails the check.
     if (!(ageSeconds <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_old");
     if (!(ageSeconds >= -toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_new");
-    const expected = secrets.map((each) => {
-      const hmac = createHmac("sha256", standardKey(each));
-      return `v1,${hmac.update(`${id}.${timestamp}.`).update(bytes).digest("base64")}`;
-    });
-    requireMatch(expected, signature.split(/,?\s+/));
+    const given = signature.split(/,?\s+/);
+    const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), bytes]);
+    if (secrets.some((each) => isPublicKey(each) && isSignedBy(each, signed, given.slice(0, MAX_SIGNATURES))))
+      return id;
+    const hmacs = secrets.filter(isSecret).map((each) => createHmac("sha256", standardKey(each)).update(signed));
+    requireMatch(
+      hmacs.map((hmac) => `v1,${hmac.digest("base64")}`),
+      given,
+    );
     return id;
   }
 
   /** The key is the whole secret as text. */
   function verifyBody() {
     const given = [required("x-service-signature"), header("x-service-signature-previous") ?? ""].join(",");
-    const expected = secrets.map((each) => `sha256=${createHmac("sha256", each).update(bytes).digest("hex")}`);
+    const expected = secrets
+      .filter(isSecret)
+      .map((each) => `sha256=${createHmac("sha256", each).update(bytes).digest("hex")}`);
     requireMatch(expected, given.split(/,\s*/));
     return createHash("sha256").update(bytes).digest("hex");
   }
@@ -137,6 +144,28 @@ export function verifyWebhook({
     if (!value) throw new WebhookVerificationError("missing_header");
     return value;
   }
+}
+
+/** A delivery has at most five. A header of a stranger can have hundreds, each of which costs a look at the whole body. */
+const MAX_SIGNATURES = 10;
+
+/** A public key is no secret: whoever knows it could sign with it. @param {string} text */
+const isSecret = (text) => !isPublicKey(text);
+/** @param {string} text */
+const isPublicKey = (text) => text.startsWith("whpk_");
+
+/**
+ * The public key of a project verifies the signatures `v1a`.
+ * @param {string} key `whpk_` and the key in base64
+ * @param {Uint8Array} signed
+ * @param {string[]} given
+ */
+function isSignedBy(key, signed, given) {
+  const x = Buffer.from(key.slice("whpk_".length), "base64").toString("base64url");
+  const publicKey = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  return given.some(
+    (each) => each.startsWith("v1a,") && verify(null, signed, publicKey, Buffer.from(each.slice(4), "base64")),
+  );
 }
 
 /**

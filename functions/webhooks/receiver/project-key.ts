@@ -14,6 +14,8 @@ export interface PublicJwk {
   /** RFC 7638, the `keyid` of signatures. */
   kid: string;
   use: "sig";
+  /** The same key as Standard Webhooks writes it: `whpk_` and base64. */
+  whpk: string;
 }
 
 export interface ProjectKey {
@@ -32,5 +34,6 @@ export function projectKey(secret: string, projectId: string): ProjectKey {
   const kid = createHash("sha256")
     .update(JSON.stringify({ crv: "Ed25519", kty: "OKP", x }))
     .digest("base64url");
-  return { privateKey, jwk: { kty: "OKP", crv: "Ed25519", x, kid, use: "sig" } };
+  const whpk = `whpk_${Buffer.from(x, "base64url").toString("base64")}`;
+  return { privateKey, jwk: { kty: "OKP", crv: "Ed25519", x, kid, use: "sig", whpk } };
 }
