@@ -19,7 +19,7 @@ const budgetsKb: Record<string, number> = {
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
   serveMcp: 360,
   // The client of SQS: a change of a webhook calls its worker.
-  updateWebhook: 314,
+  updateWebhook: 316,
 };
 
 /** @param id row id @returns KB */
