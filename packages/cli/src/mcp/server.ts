@@ -44,7 +44,8 @@ export function createServer(options: ServerOptions): { server: McpServer; leftO
   const limits = leftOut.length === 0 ? "" : `\nThese tools are not offered:\n${leftOut.join("\n")}`;
   const server = new McpServer(
     { name, title: "Deployment webhooks", version },
-    { instructions: instructions + state + limits },
+    // The tools of a credential do not change while it is served.
+    { instructions: instructions + state + limits, capabilities: { tools: { listChanged: false } } },
   );
   const isOffered = (wanted: string) => offered.some((tool) => tool.name === wanted);
   const context: ToolContext = { isOffered, ...(maxWaitMs !== undefined && { maxWaitMs }) };
