@@ -17,7 +17,9 @@ const budgetsKb: Record<string, number> = {
   recoverDeliveries: 275,
   sendTestDelivery: 283,
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
-  serveMcp: 360,
+  serveMcp: 362,
+  // The client of receivers, for the challenge.
+  subscribe: 272,
   // The client of SQS: a change of a webhook calls its worker.
   updateWebhook: 314,
 };

@@ -51,6 +51,7 @@ const trustedFields = [
   "format",
   "delivery",
   "settle_seconds",
+  "subscription",
   "last_certification",
 ];
 
