@@ -33,6 +33,8 @@ export const protocols = {
     uses: {
       tables: {
         projects: ["GetItem"],
+        userApiKeys: ["GetItem"],
+        apiKeys: ["BatchGetItem"],
         webhooks: ["GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"],
         webhookSecrets: ["PutItem", "UpdateItem", "DeleteItem"],
         notifications: ["DeleteItem"],

@@ -41,9 +41,10 @@ export const handler = defineEndpoint(protocols.subscribe, {
     }
     const { secret } = input;
     if (secret === undefined) throw invalidField("secret", "is required");
+    const key_hash = await subscriptions.secretSentBy(identity);
     const subscription: Subscription = {
       user_id: identity.userId,
-      ...(identity.keyId !== undefined && { key_id: identity.keyId }),
+      ...(key_hash !== undefined && { key_hash }),
       expires_at: endOf(identity, input.ttl_seconds, now),
       secret_hash: hashOf(secret),
     };

@@ -1,6 +1,7 @@
 import { type Actor, system } from "../../foundation/access/actor.ts";
+import type { Identity } from "../../foundation/access/identity.ts";
 import { batchGet, ConditionsFailedError, transact } from "../../foundation/platform/aws.ts";
-import { COUNTER, countUp, readItems, transactIf } from "../../foundation/platform/dynamo.ts";
+import { COUNTER, countUp, readItem, readItems, readMany, transactIf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { ApiError, projectSuspended } from "../../foundation/platform/errors.ts";
 import { changing, when } from "../../foundation/platform/expression.ts";
@@ -89,6 +90,36 @@ export async function findUsable(projectId: string, id: string): Promise<Webhook
   return webhook && usable(webhook, new Date());
 }
 
+/** A row of a secret that has ended is deleted later. */
+const isValid = (secret: Partial<Record<string, unknown>> | undefined, now: Date): boolean =>
+  secret !== undefined &&
+  [secret.ends_at, secret.expires_at].every((end) => typeof end !== "string" || Date.parse(end) > now.getTime());
+
+/**
+ * Returns the hash of the secret that a caller has sent, by which a subscription ends with the secret and not only with the key: who has
+ * found a secret that is rolled or revoked later must not keep what it began.
+ * @returns undefined for a caller without a key
+ * @throws ApiError `forbidden` when the secret is gone meanwhile
+ */
+export async function secretSentBy({ userId, keyId, keyPrefix }: Identity): Promise<string | undefined> {
+  if (keyId === undefined) return undefined;
+  const key = { TableName: tableName("userApiKeys"), Key: { user_id: userId, id: keyId } };
+  const { key_hash, previous = [] } = (await readItem<Partial<Secrets>>(key)) ?? {};
+  const hashes = [{ key_hash }, ...previous].flatMap(({ key_hash: hash }) =>
+    hash === undefined ? [] : [{ key_hash: hash }],
+  );
+  const secrets = await readMany<{ key_hash: string; key_prefix: string }>("apiKeys", hashes);
+  const sent = secrets.find(({ key_prefix }) => key_prefix === keyPrefix);
+  if (!sent) throw new ApiError("forbidden", "The API key has been rolled or deleted.");
+  return sent.key_hash;
+}
+
+/** The entry of an API key (identity/api-keys/). */
+interface Secrets {
+  key_hash: string;
+  previous: { key_hash: string }[];
+}
+
 /** Moves the end of a subscription, and lets one send again that was disabled. @returns false when it was deleted */
 export function refresh({ project_id, id }: Subscribed, subscription: Subscription): Promise<boolean> {
   const isThere = when`attribute_exists(id)`;
@@ -98,22 +129,22 @@ export function refresh({ project_id, id }: Subscribed, subscription: Subscripti
 }
 
 /**
- * Returns a webhook as a sender may use it now. A subscription has ended when its time is over, its user is no member any more or its
- * key is deleted: it is then as if deleted. It has no mark of a suspension, which marks at most a hundred items at once. One
+ * Returns a webhook as a sender may use it now. A subscription has ended when its time is over, its user is no member any more or the
+ * secret of its key is deleted, rolled or revoked: it is then as if deleted. It has no mark of a suspension, which marks at most a hundred items at once. One
  * request, strongly consistent, and none for any other webhook.
  */
 export async function usable(webhook: Webhook, now: Date): Promise<Webhook | undefined> {
   const { subscription, project_id } = webhook;
   if (subscription === undefined) return webhook;
   if (hasEnded(webhook, now)) return undefined;
-  const { user_id, key_id } = subscription;
-  const [projects, keys, webhooks] = [tableName("projects"), tableName("userApiKeys"), tableName("webhooks")];
+  const { user_id, key_hash } = subscription;
+  const [projects, keys, webhooks] = [tableName("projects"), tableName("apiKeys"), tableName("webhooks")];
   const found = await batchGet({
     [projects]: [{ user_id, project_id }],
-    ...(key_id !== undefined && { [keys]: [{ user_id, id: key_id }] }),
+    ...(key_hash !== undefined && { [keys]: [{ key_hash }] }),
     [webhooks]: [{ project_id, id: COUNTER }],
   });
-  const isAllowed = found[projects]?.length === 1 && (key_id === undefined || found[keys]?.length === 1);
+  const isAllowed = found[projects]?.length === 1 && (key_hash === undefined || isValid(found[keys]?.[0], now));
   const { suspended_at } = (found[webhooks]?.[0] ?? {}) as Pick<Webhook, "suspended_at">;
   return isAllowed ? { ...webhook, ...(suspended_at !== undefined && { suspended_at }) } : undefined;
 }

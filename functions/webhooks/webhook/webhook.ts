@@ -72,8 +72,8 @@ export interface Webhook {
 
 export interface Subscription {
   user_id: string;
-  /** Id of the API key that made it; absent = the user was signed in. */
-  key_id?: string;
+  /** Hash of the secret of the API key that made or refreshed it last; absent = the user was signed in. */
+  key_hash?: string;
   expires_at: string;
   /** SHA-256 of its secret, to see another one in a refresh without reading the secret. */
   secret_hash: string;

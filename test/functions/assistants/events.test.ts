@@ -1,15 +1,22 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import http from "node:http";
+import {
+  createMCPClient,
+  experimental_createMCPEventWebhook as createMCPEventWebhook,
+  type Experimental_MCPEventStore as MCPEventStore,
+  type Experimental_MCPEventSubscription as MCPEventSubscription,
+} from "@ai-sdk/mcp";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { handler as removeMember } from "../../../functions/identity/members/remove-member.ts";
 import { handler as suspend } from "../../../functions/webhooks/webhook/suspend.ts";
 import * as webhooks from "../../../functions/webhooks/webhook/webhook-store.ts";
 import { useCiSystem } from "../../support/ci-system.ts";
-import { eventOf, publish, rowsOf } from "../../support/deliveries.ts";
+import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { listening } from "../../support/listening.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type TestService, useService } from "../../support/service.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* MCP Events: subscriptions of assistants at `POST /mcp`, and what their callbacks get. */
 
@@ -147,6 +154,17 @@ test("a subscription is a webhook in the list: named, with its user and its end,
   expect((await subscribed()).id).not.toBe(undefined);
 });
 
+test("svc lists it with its name, and apply --prune leaves it alone", async () => {
+  await subscribed();
+  const { key } = (await user.api.post("/v1/api-keys", { name: "svc" })).body.data;
+  const env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key };
+  expect((await svcHere(["webhooks", "list"], { env })).stdout).toContain("assistant: deploy.failed");
+  const file = "webhooks:\n  - url: https://example.com/\n    events: [deploy.failed]\n";
+  const args = ["apply", "-f", "-", "--prune", "--dry-run", "--project", projectId];
+  const { stdout } = await svcHere(args, { env, input: file });
+  expect(stdout).toMatch(/\n1 to create\.\n$/);
+});
+
 test.each<[string, string, (path: string) => Promise<{ status: number }>]>([
   ["changed", "400", (path) => user.api.patch(path, { url: "https://example.com/" })],
   ["given another secret", "400", (path) => user.api.post(`${path}/rotate-secret`)],
@@ -249,6 +267,18 @@ describe("a subscription ends", () => {
     await kept.close();
   });
 
+  test("with the secret that made it: who has found one that is rolled keeps nothing, and a refresh with the new one goes on", async () => {
+    const { id, key } = (await user.api.post("/v1/api-keys", { name: "rolled" })).body.data;
+    const params = wanted();
+    await subscribed(params, key);
+    const rolled = (await user.api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 0 })).body.data.key;
+    await passed(failed);
+    expect(eventsAt(callback)).toEqual([]);
+    await subscribed(params, rolled);
+    await passed(failed);
+    expect(eventsAt(callback)).toHaveLength(1);
+  });
+
   test("at its end, and never after the key that made it", async () => {
     const expires_at = new Date(Date.now() + 3 * 86_400_000).toISOString();
     const { key } = (await user.api.post("/v1/api-keys", { name: "short", expires_at })).body.data;
@@ -319,6 +349,37 @@ test("a user can have ten challenges sent in a minute, whatever their outcome", 
   expect(callback.received.length).toBeLessThanOrEqual(11);
 });
 
+describe("the caps", () => {
+  const subscriber = () => `subscriber:${user.userId}`;
+  const count = (project_id: string, subscription_count: number) =>
+    changeWebhook({ project_id, id: "#count" }, { subscription_count } as object);
+
+  test.each([
+    ["50 of a user", 50, () => subscriber()],
+    ["200 of a project", 200, () => projectId],
+  ])("%s are the most, and those that have ended make room", async (_title, most, partition) => {
+    const { id } = await subscribed();
+    await count(partition(), most);
+    const params = wanted({ name: "deploy.started" });
+    const { error } = await rpc("events/subscribe", params);
+    expect(error).toMatchObject({ code: -32_013, data: { limit: "subscriptions" } });
+    const { subscription } = await webhooks.get(projectId, id);
+    const expires_at = new Date(0).toISOString();
+    await changeWebhook({ project_id: projectId, id }, { subscription: { ...subscription, expires_at } } as object);
+    await subscribed(params);
+    expect((await webhooks.list(projectId)).map(({ events }) => events)).toEqual([["deploy.started"]]);
+    expect((await rpc("events/subscribe", wanted({ name: "deploy.succeeded" }))).error.code).toBe(-32_013);
+  });
+
+  test("are not those of webhooks, which stay twenty", async () => {
+    await subscribed();
+    await changeWebhook({ project_id: projectId, id: "#count" }, { webhook_count: 20 } as object);
+    await subscribed(wanted({ name: "deploy.started" }));
+    const body = { url: callback.url, events: ["deploy.failed"] };
+    expect((await user.api.post(`/v1/projects/${projectId}/webhooks`, body)).status).toBe(409);
+  });
+});
+
 test.each<[string, () => object, number]>([
   ["an unknown event", () => wanted({ name: "deploy.nope" }), -32_011],
   ["an event about webhooks", () => wanted({ name: "webhook.failing" }), -32_011],
@@ -366,6 +427,87 @@ test.each<[string, () => object, number]>([
   const { error } = await rpc("events/subscribe", params());
   expect(error).toMatchObject({ code });
   expect(callback.received).toEqual([]);
+});
+
+test("protocol 2026-07-28 has the methods too", async () => {
+  const call = async (method: string, params: object) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const response = await fetch(`${service.baseUrl}/mcp`, {
+      method: "POST",
+      headers: {
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": method,
+        authorization: `Bearer ${user.token}`,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } }),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: the shape is what is under test
+    return (await response.json()) as any;
+  };
+  const { result } = await call("server/discover", {});
+  expect(result.capabilities).toMatchObject({ events: {}, extensions: { "io.modelcontextprotocol/events": {} } });
+  expect((await call("events/list", {})).result.events.length).toBeGreaterThan(2);
+  const params = wanted();
+  const { id } = (await call("events/subscribe", params)).result;
+  expect((await listed())[0].id).toBe(id);
+  const { delivery, ...rest } = params;
+  expect((await call("events/unsubscribe", { ...rest, delivery: { url: delivery.url } })).error).toBeUndefined();
+  expect(await listed()).toEqual([]);
+});
+
+describe("the client of the AI SDK", () => {
+  test("lists the events, subscribes, verifies and accepts an event, refreshes and unsubscribes", async () => {
+    const rows = new Map<string, MCPEventSubscription>();
+    const store: MCPEventStore = {
+      get: async (key) => rows.get(key),
+      getById: async (id) => [...rows.values()].find((row) => row.id === id),
+      set: async (row) => void rows.set(row.key, row),
+      update: async (key, patch) => void rows.set(key, { ...(rows.get(key) as MCPEventSubscription), ...patch }),
+      delete: async (key) => void rows.delete(key),
+    };
+    const accepted: unknown[] = [];
+    const onError: unknown[] = [];
+    const handle = createMCPEventWebhook({
+      store,
+      onEvent: async ({ event }) => void accepted.push(event),
+      onError: (error) => void onError.push(error),
+    });
+    callback.respondWith(async ({ method, path, headers, body }, response) => {
+      const request = new Request(new URL(path, callback.url), {
+        method,
+        headers: headers as Record<string, string>,
+        body,
+      });
+      const answer = await handle(request);
+      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+    });
+    const client = await createMCPClient({
+      transport: { type: "http", url: `${service.baseUrl}/mcp`, headers: { authorization: `Bearer ${user.token}` } },
+      experimental_events: { store },
+    });
+    try {
+      const events = client.experimental_events;
+      expect((await events.list()).events.map(({ name }) => name)).toContain("deploy.failed");
+      const { id } = await events.subscribe({
+        name: "deploy.failed",
+        arguments: { project: projectId },
+        delivery: { mode: "webhook", url: callback.url, allowInsecureLocalhost: true },
+      });
+      await failed({ environment: "production" });
+      await eventually(async () => expect(accepted).toHaveLength(1));
+      expect(accepted[0]).toMatchObject({ name: "deploy.failed", data: { details: { environment: "production" } } });
+      expect((await events.refresh({ id })).id).toBe(id);
+      await events.unsubscribe({ id });
+      expect([await listed(), [...rows], onError]).toEqual([[], [], []]);
+    } finally {
+      await client.close();
+    }
+  });
 });
 
 test("a cursor says that events may have been skipped", async () => {
