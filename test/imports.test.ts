@@ -243,6 +243,8 @@ const pure = [
   "identity/trusted-workflows/workflow-claims",
   "identity/trusted-workflows/workflow-grant",
   "identity/trusted-workflows/workflow-issuer",
+  "webhooks/subscription/occurrence",
+  "webhooks/subscription/subscription",
   "webhooks/webhook/event-filter",
   "webhooks/webhook/health",
   "webhooks/webhook/webhook",

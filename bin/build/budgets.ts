@@ -2,8 +2,8 @@
 const DEFAULT_BUDGET_KB = 262;
 const budgetsKb: Record<string, number> = {
   // The formats of products, and the validator of the catalogue's schemas.
-  "attempts-send": 290,
-  "attempts-send-slow": 301,
+  "attempts-send": 292,
+  "attempts-send-slow": 303,
   "deliveries-fan-out": 272,
   "deliveries-replay": 277,
   // The catalogue of events.
@@ -17,7 +17,9 @@ const budgetsKb: Record<string, number> = {
   recoverDeliveries: 277,
   sendTestDelivery: 286,
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
-  serveMcp: 360,
+  serveMcp: 362,
+  // The client of receivers, for the challenge.
+  subscribe: 278,
   // The client of SQS: a change of a webhook calls its worker.
   updateWebhook: 316,
 };

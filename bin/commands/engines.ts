@@ -1,13 +1,14 @@
 import { command, UsageError } from "../command/command.ts";
 import { engine as cloudformation } from "../engines/cloudformation.ts";
 import { type Engine, skipReason } from "../engines/engine.ts";
+import { engine as mcp } from "../engines/mcp.ts";
 import { engine as moto } from "../engines/moto.ts";
 import { engine as receivers } from "../engines/receivers.ts";
 import { engine as runtime } from "../engines/runtime.ts";
 import { engine as schemathesis } from "../engines/schemathesis.ts";
 
 /** One row for each engine, in alphabetical order. */
-const engines: Record<string, Engine> = { cloudformation, moto, receivers, runtime, schemathesis };
+const engines: Record<string, Engine> = { cloudformation, mcp, moto, receivers, runtime, schemathesis };
 
 const help = {
   name: "npm run engines",

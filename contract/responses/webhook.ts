@@ -146,6 +146,14 @@ const listed = {
       "Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.",
     ),
   ),
+  subscription: z.optional(
+    z
+      .strictObject({
+        user_id: text("Id of the user whose it is. It ends with the membership of the user."),
+        expires_at: instant("When it ends, unless its client refreshes it."),
+      })
+      .check(z.describe("The webhook is the subscription of an assistant; absent = a webhook of the project.")),
+  ),
   last_certification: z.optional(
     z
       .strictObject({

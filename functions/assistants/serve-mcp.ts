@@ -9,6 +9,7 @@ import { headerOf, MAX_BODY_BYTES, responseHeaders, textOf } from "../foundation
 import { settings } from "../foundation/platform/env.ts";
 import { log } from "../foundation/platform/log.ts";
 import { apiUrlOf } from "./api-url.ts";
+import { eventsExtension } from "./events.ts";
 
 /*
  * `POST /mcp`: the tools of `svc mcp` over HTTP.
@@ -78,17 +79,30 @@ function serverFor(event: APIGatewayProxyEvent, signal: AbortSignal, maxWaitMs: 
   // The authorizer has accepted the header, so it has this form.
   const token = /^Bearer +(\S+) *$/i.exec(headerOf(event.headers, "authorization") ?? "")?.[1] ?? "";
   const { sourceIp, userAgent } = event.requestContext.identity;
+  const baseUrl = apiUrlOf(event);
+  // The audit log has the address of this function, so that of the client is here.
+  const agent = ascii(`mcp (for ${sourceIp}; ${userAgent ?? "unknown"})`);
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", "user-agent": agent };
+  const subscribe = (projectId: string, body: object) =>
+    fetch(`${baseUrl}/v1/projects/${projectId}/subscriptions`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+      redirect: "manual",
+      signal,
+    });
   const api = createClient({
-    baseUrl: apiUrlOf(event),
+    baseUrl,
     token,
-    // The audit log has the address of this function, so that of the client is here.
-    userAgent: ascii(`mcp (for ${sourceIp}; ${userAgent ?? "unknown"})`),
+    userAgent: agent,
     parseJson: parseExactly,
     maxRetries: 1,
     maxWaitSeconds: 3,
     signal,
   });
+  const maySubscribe = authType !== "workflow" && (permissions?.includes("events:read") ?? true);
   return createServer({
+    extension: maySubscribe ? eventsExtension(subscribe) : undefined,
     name: "deployment-webhooks",
     version: "1",
     api,

@@ -13,10 +13,13 @@ test("an engine is not skipped when all its programs are in a folder of PATH", (
   expect(skipReason({ ...engine, programs: ["sh"] })).toBeUndefined();
 });
 
-test.each(["cloudformation", "receivers", "runtime", "schemathesis"])("the engine %s is skipped too", async (name) => {
-  const { code, stdout } = await commandHere("engines", [name], { PATH: "/nowhere" });
-  expect({ code, stdout }).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/^Skipped, because .+ is not in PATH: .+\n$/),
-  });
-});
+test.each(["cloudformation", "mcp", "receivers", "runtime", "schemathesis"])(
+  "the engine %s is skipped too",
+  async (name) => {
+    const { code, stdout } = await commandHere("engines", [name], { PATH: "/nowhere" });
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^Skipped, because .+ is not in PATH: .+\n$/),
+    });
+  },
+);

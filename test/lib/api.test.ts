@@ -167,7 +167,7 @@ test.each([
           ]
         : [],
     );
-    expect(own).toHaveLength(5);
+    expect(own).toHaveLength(6);
     expect(throttlesOf(new SynthesizedStack(name))).toEqual({
       "* /*": `${rate}/s, burst ${burst}`,
       ...Object.fromEntries(own),

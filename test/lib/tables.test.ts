@@ -140,7 +140,7 @@ describe("the policy of the table of signing secrets", () => {
     expect(permitted).toEqual([]);
   });
 
-  test("lets the senders read, one function each create, import, rotate, change headers and delete, and nothing else", () => {
+  test("lets the senders read, one function each create, import, rotate, change headers and delete, one all of it for subscriptions, and nothing else", () => {
     const permitted = functionRows.flatMap(({ id }) =>
       [...itemActions, ...copies].flatMap((action) => (denies(roleOf(id).id, action) ? [] : [`${id}: ${action}`])),
     );
@@ -150,6 +150,9 @@ describe("the policy of the table of signing secrets", () => {
       "createWebhook: PutItem",
       "deleteWebhook: DeleteItem",
       "rotateWebhookSecret: UpdateItem",
+      "subscribe: DeleteItem",
+      "subscribe: PutItem",
+      "subscribe: UpdateItem",
       "updateWebhook: UpdateItem",
       "webhooks-import: ConditionCheckItem",
       "webhooks-import: PutItem",

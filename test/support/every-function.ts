@@ -55,6 +55,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     useWorkflows,
     useServiceAccounts,
     useWebhooks,
+    useSubscriptions,
     readLargeRows,
     readLongLists,
   ];
@@ -621,6 +622,32 @@ async function supersedeOlderStates(service: TestService): Promise<void> {
     await publish(eventOf(projectId, { deployment_id, timestamp: secondsFromNow(-60) }));
     await overdue(webhook, { deployment_id });
     await untilAll(webhook, ["succeeded", "superseded", "superseded"]);
+  });
+}
+
+/** An assistant subscribes with a key, gets an event after a retry, and ends what fails; then its project is full. */
+async function useSubscriptions(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, projectId }, receiver) => {
+    const { key } = (await api.post("/v1/api-keys", { name: "assistant" })).body.data;
+    const path = `/v1/projects/${projectId}/subscriptions`;
+    const secret = () => `whsec_${randomBytes(32).toString("base64")}`;
+    const subscribe = (more: object = {}) =>
+      service.as(key).post(path, { url: `${receiver.url}/2`, event: "deploy.failed", secret: secret(), ...more });
+    receiver.respondWith(({ body, path }, response) => {
+      const { challenge } = JSON.parse(body);
+      response.writeHead(challenge || !path.endsWith("/2") ? 200 : 500).end(JSON.stringify({ challenge }));
+    });
+    const { id } = (await subscribe()).body.data;
+    await expectStatus(subscribe(), 200);
+    await publish(eventOf(projectId, { event: "deploy.failed" }));
+    await untilAll({ id } as Scenario["webhook"], ["failed"]);
+    await expectStatus(subscribe({ ttl_seconds: 0 }), 200);
+    const { id: ended } = (await subscribe({ event: "deploy.started" })).body.data;
+    const expires_at = secondsFromNow(-1);
+    const subscription = { user_id: "", expires_at, secret_hash: "" };
+    await changeWebhook({ project_id: projectId, id: ended }, { subscription });
+    await changeWebhook({ project_id: projectId, id: "#count" }, { subscription_count: 200 } as object);
+    await expectStatus(subscribe({ event: "deploy.succeeded" }), 200);
   });
 }
 

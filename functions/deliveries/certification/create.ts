@@ -4,6 +4,7 @@ import { accepted, defineEndpoint } from "../../foundation/http/define-endpoint.
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { recordRequest } from "../../foundation/records/audit-store.ts";
+import { requireOwn } from "../../webhooks/subscription/require-own.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import { enqueue } from "../line/delivery-queue.ts";
 import { createCertification } from "./certification.ts";
@@ -17,6 +18,7 @@ import * as certifications from "./certification-store.ts";
 export const handler = defineEndpoint(endpoints.certifyWebhook, {
   async run({ params, actor, now }) {
     const webhook = await webhooks.getUnsuspended(params);
+    requireOwn(webhook);
     await chargeRequest(webhook.project_id, "certify", now);
     const certification = createCertification(webhook.id, now, randomBytes(16));
     const details = { certification_id: certification.id };

@@ -5,6 +5,7 @@ import { parseDeploymentEvent } from "../../foundation/events/parse-deployment-e
 import { log } from "../../foundation/platform/log.ts";
 import { allEnded } from "../../foundation/platform/parallel.ts";
 import { sqsConsumer } from "../../foundation/platform/sqs-consumer.ts";
+import { hasEnded } from "../../webhooks/subscription/subscription-store.ts";
 import { receives } from "../../webhooks/webhook/event-filter.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import * as events from "../feed/event-store.ts";
@@ -58,6 +59,7 @@ async function plan(
 ): Promise<PlannedDelivery[]> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const [found, isNew] = await allEnded([webhooksOf(event.project_id), events.insert(event, receivedAt, messageId)]);
-  const receivers = found.filter((webhook) => receives(webhook, event));
+  const now = new Date();
+  const receivers = found.filter((webhook) => receives(webhook, event) && !hasEnded(webhook, now));
   return allEnded(receivers.map((webhook) => planDelivery(event, webhook, receivedAt, isNew ? "no" : "perhaps")));
 }

@@ -86,7 +86,8 @@ export async function holdNew(delivery: Delivery): Promise<boolean> {
   const { row, isWritten } = await change(delivery, insertedHeld(delivery));
   if (row?.status !== "held") return isWritten;
   const webhook = await webhooks.find(delivery.project_id, delivery.webhook_id);
-  if (!webhook || holdsDeliveries(webhook)) return isWritten;
+  // Of a subscription the row does not say whether its project is suspended: its delivery stays held until a recovery.
+  if (!webhook || webhook.subscription || holdsDeliveries(webhook)) return isWritten;
   const due = afterDuplicate(new Date());
   await enter(webhook, [{ delivery: row, due, transition: (place) => reopened(undefined, place) }]);
   return isWritten;

@@ -5,6 +5,7 @@ import { readItem } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { onlyIf, selecting, when } from "../../foundation/platform/expression.ts";
+import { usable } from "../../webhooks/subscription/subscription-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../webhooks/webhook/webhook-secret-store.ts";
 import type { Delivery } from "./delivery.ts";
@@ -36,7 +37,8 @@ export async function readForRequest<Row = Delivery>(
     [secrets]: [{ webhook_id }],
   });
   const stored = found[deliveries]?.[0] as unknown as Row | undefined;
-  const webhook = found[webhooks]?.[0] as unknown as Webhook | undefined;
+  const read = found[webhooks]?.[0] as unknown as Webhook | undefined;
+  const webhook = read && (await usable(read, new Date()));
   if (!webhook) return { row: stored };
   const secretRow = found[secrets]?.[0];
   if (secretRow) return { row: stored, webhook, secrets: signingSecrets(secretRow) };

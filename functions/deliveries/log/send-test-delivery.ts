@@ -4,6 +4,7 @@ import { sampleWebhookEvent } from "../../foundation/events/sample-event.ts";
 import { accepted, defineEndpoint } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { recordRequest } from "../../foundation/records/audit-store.ts";
+import { requireOwn } from "../../webhooks/subscription/require-own.ts";
 import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import { enter } from "../line/backlog.ts";
 import { createDelivery } from "../line/delivery.ts";
@@ -17,6 +18,7 @@ export const handler = defineEndpoint(endpoints.sendTestDelivery, {
   input: testDeliveryInput,
   async run({ params, input, actor, now }) {
     const webhook = await webhooks.getUnsuspended(params);
+    requireOwn(webhook);
     const name = testedEvent(input, webhook);
     await chargeRequest(webhook.project_id, "test", now);
     const sample = { projectId: webhook.project_id, id: randomUUID(), now };

@@ -2,6 +2,7 @@ import { eventRow, isFinal } from "../../foundation/events/catalogue.ts";
 import { parseJsonExactly, sequenceOf } from "../../foundation/events/deployment-event.ts";
 import { type Formatted, formatted } from "../../webhooks/formats/format.ts";
 import type { FormattedEvent } from "../../webhooks/formats/message.ts";
+import { occurrence } from "../../webhooks/subscription/occurrence.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import type { Delivery } from "../line/delivery.ts";
 
@@ -17,14 +18,13 @@ export interface DeliveryContent extends Partial<Formatted> {
  */
 export function contentOf(
   { id, event, body, test = false }: Pick<Delivery, "id" | "event" | "body" | "test">,
-  { format }: Pick<Webhook, "format">,
+  { format, subscription }: Pick<Webhook, "format" | "subscription">,
 ): DeliveryContent {
   const { tone = "neutral" } = eventRow(event) ?? {};
   const sequence = String(sequenceOf(id, isFinal(event)));
-  if (format === undefined) return { body, sequence };
+  if (format === undefined && subscription === undefined) return { body, sequence };
   const fields = parseJsonExactly(body) as Pick<FormattedEvent, "project_id" | "deployment_id" | "timestamp" | "data">;
-  return {
-    ...formatted(format, { ...fields, deliveryId: id, event, tone, sequence, isTest: test }),
-    sequence,
-  };
+  const all = { ...fields, deliveryId: id, event, tone, sequence, isTest: test };
+  if (format === undefined) return { body: occurrence(all), sequence };
+  return { ...formatted(format, all), sequence };
 }

@@ -1,6 +1,6 @@
+import { findUsable } from "../../webhooks/subscription/subscription-store.ts";
 import { checkCircuit } from "../../webhooks/webhook/circuit-breaker.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
-import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import { type Place, placePages } from "../line/backlog-store.ts";
 import type { Visit } from "./visit.ts";
 
@@ -49,7 +49,7 @@ async function readProbe(visit: Visit): Promise<NextPlaces> {
 /** Returns whether the circuit is open and a probe may be sent, when it is due. */
 async function mayProbe(visit: Visit): Promise<boolean> {
   const { project_id, id } = visit.key;
-  if (visit.webhook === undefined) visit.webhook = (await webhooks.find(project_id, id)) ?? null;
+  if (visit.webhook === undefined) visit.webhook = (await findUsable(project_id, id)) ?? null;
   const { webhook } = visit;
   return webhook !== null && !holdsDeliveries(webhook) && checkCircuit(webhook, new Date()).kind === "open";
 }

@@ -1,11 +1,11 @@
 import { log } from "../../foundation/platform/log.ts";
 import { randomId } from "../../foundation/platform/random-id.ts";
 import { addSeconds, laterOf } from "../../foundation/platform/time.ts";
+import { findUsable } from "../../webhooks/subscription/subscription-store.ts";
 import * as receiverState from "../../webhooks/webhook/receiver-state-store.ts";
 import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import { endVisit, lease } from "../../webhooks/webhook/wake-up-store.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
-import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import { callWorker, type WorkCall } from "../../webhooks/webhook/worker-call.ts";
 import { lookAt } from "../line/backlog.ts";
 import { type Place, placePages, removePlace } from "../line/backlog-store.ts";
@@ -160,7 +160,7 @@ async function nextLook(visit: Visit, catchUpAt: Date | undefined): Promise<Date
   let webhook: Webhook | undefined;
   for await (const page of placePages(key.id, LOOK_SIZE)) {
     for (const place of page) {
-      if (!next) webhook = await webhooks.find(key.project_id, key.id);
+      if (!next) webhook = await findUsable(key.project_id, key.id);
       next ??= catchUpAt && laterOf(now, catchUpAt);
       const isNew = !seen.has(place.entry) && (place.is_asked || !isStopped);
       const look = laterOf(now, lookAt(webhook, place, now), ...(isNew ? [] : [notBefore]));
@@ -228,7 +228,7 @@ async function endLeftover(visit: Visit, { line, entry, written_at }: Place): Pr
 async function holdWaiting({ key }: Visit, row: Delivery, place: Place): Promise<void> {
   const next = row.status === "held" ? row : (await change(row, held(place.entry))).row;
   if (next?.place !== place.entry) return;
-  const webhook = await webhooks.find(key.project_id, key.id);
+  const webhook = await findUsable(key.project_id, key.id);
   if (!webhook || isHeldBy(webhook, next)) await removePlace(place.line, place.entry);
   else await change(next, reopened(place.entry, place));
 }

@@ -8,6 +8,7 @@ import {
   type BudgetWindow,
   budgetExceeded,
   budgetWindowAt,
+  CHALLENGES_USED,
   CREDENTIALS_USED,
   REQUEST_BUDGET,
   REQUEST_BUDGET_USED,
@@ -44,6 +45,13 @@ export const chargeAddress = (address: string, cost: number, limit: number, now:
  */
 export const chargeCredential = (userId: string, limit: number, now: Date): Promise<void> =>
   charge(`credentials:${userId}`, 1, budgetWindowAt(now), { limit, used: CREDENTIALS_USED });
+
+/**
+ * Charges a user for a request to a callback that has not confirmed that it wants any.
+ * @throws ApiError `rate_limited` with `Retry-After` when the user has used the budget of the current minute
+ */
+export const chargeChallenge = (userId: string, limit: number, now: Date): Promise<void> =>
+  charge(`challenge:${userId}`, 1, budgetWindowAt(now), { limit, used: CHALLENGES_USED });
 
 /** Returns the counters of a budget in a window, by name. Eventually consistent. */
 export async function usedBy(spender: string, { startedAt }: BudgetWindow): Promise<Record<string, number>> {

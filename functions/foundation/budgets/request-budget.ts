@@ -67,6 +67,9 @@ export const CREDENTIALS_USED =
   "You have created or rolled too many API keys, service accounts and trusted workflows in this minute. " +
   "Nothing was changed; they can be deleted as before.";
 
+/** What a user has used up who may not make another subscription. */
+export const CHALLENGES_USED = "You have made too many subscriptions in this minute. Nothing was sent.";
+
 /**
  * Returns the error for a request that a budget no longer covers in this window.
  * @param used says which budget is used up, in a sentence

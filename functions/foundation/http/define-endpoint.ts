@@ -6,6 +6,7 @@ import { type Identity, idempotencyScopeOf, identityContext } from "../access/id
 import { holds, requireAccess } from "../access/require-access.ts";
 import { chargeCredential } from "../budgets/request-budget-store.ts";
 import type { endpoints, OperationId } from "../manifest/endpoints.ts";
+import type { protocols } from "../manifest/protocols.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
 import { isContention, isOutage, type TransactItem } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
@@ -23,7 +24,7 @@ import { outcomeItems, type Repeated, runOnce } from "./run-once.ts";
  * file of an endpoint names its row and contains only its own logic.
  */
 
-type Row = (typeof endpoints)[OperationId];
+type Row = (typeof endpoints)[OperationId] | (typeof protocols)["subscribe"];
 
 /** The caller of an endpoint; undefined where the access is `anyone`. */
 type CallerOf<R extends Row> = R["access"] extends "anyone" ? undefined : Identity;

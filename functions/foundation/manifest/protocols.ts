@@ -19,7 +19,31 @@ export const protocols = {
     access: "user",
     permission: "none",
     timeoutSeconds: 28,
+    settings: ["events"],
     uses: {},
+  },
+  /** What `events/subscribe` and `events/unsubscribe` of `POST /mcp` request. The first sends a challenge to the callback. */
+  subscribe: {
+    method: "POST",
+    path: "/v1/projects/{project_id}/subscriptions",
+    file: "webhooks/subscription/subscribe",
+    access: "viewer",
+    permission: "events:read",
+    timeoutSeconds: 28,
+    throttle: { requestsPerSecond: 5, burst: 20 },
+    settings: ["events"],
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        userApiKeys: ["GetItem"],
+        apiKeys: ["BatchGetItem"],
+        webhooks: ["GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"],
+        webhookSecrets: ["PutItem", "UpdateItem", "DeleteItem"],
+        notifications: ["DeleteItem"],
+        requestBudgets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   getResourceMetadata: {
     method: "GET",

@@ -55,6 +55,9 @@ const sending = {
     backlog: ["PutItem", "UpdateItem", "DeleteItem"],
     webhooks: ["BatchGetItem", "GetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
+    // Whether the member and the key of an assistant's subscription still exist.
+    projects: ["BatchGetItem"],
+    apiKeys: ["BatchGetItem"],
     auditEvents: ["PutItem"],
     notifications: ["PutItem", "Query"],
   },

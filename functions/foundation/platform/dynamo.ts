@@ -100,7 +100,7 @@ export const joined = (changes: Record<string, TransactItem>[]): Record<string, 
 /** Sort key of the item that counts the others of its partition. It sorts before all ids. */
 export const COUNTER = "#count";
 
-interface Counter {
+export interface Counter {
   key: ItemKey;
   attribute: string;
 }

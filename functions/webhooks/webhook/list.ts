@@ -15,7 +15,9 @@ export const handler = defineEndpoint(endpoints.listWebhooks, {
       // One after the other: the rows of each show how many more fit into the page.
       for (const webhook of list) {
         const health =
-          reads.rowsLeft > 0 ? await readHealth(webhook, now, reads) : healthOf(webhook, NOTHING_READ, now);
+          reads.rowsLeft > 0 && webhook.subscription === undefined
+            ? await readHealth(webhook, now, reads)
+            : healthOf(webhook, NOTHING_READ, now);
         items.push(toListItem(webhook, health));
       }
     });

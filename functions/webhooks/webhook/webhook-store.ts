@@ -5,6 +5,7 @@ import type { ConditionsFailedError, TransactItem } from "../../foundation/platf
 import { backoffMs } from "../../foundation/platform/backoff.ts";
 import {
   COUNTER,
+  type Counter,
   countDown,
   countUp,
   insertCounted,
@@ -18,6 +19,7 @@ import { ApiError, projectSuspended, tooManyChanges } from "../../foundation/pla
 import { allOf, changing, isAsRead, onlyIf, when } from "../../foundation/platform/expression.ts";
 import { projectAudit } from "../../foundation/records/audit-store.ts";
 import { disabledNotificationTime } from "../../foundation/records/notification.ts";
+import { requireOwn } from "../subscription/require-own.ts";
 import { failureState } from "./circuit-breaker.ts";
 import { requireNotSuspended } from "./suspension.ts";
 import {
@@ -25,6 +27,7 @@ import {
   MAX_WEBHOOKS_PER_PROJECT,
   type NewWebhook,
   optionalFields,
+  type Subscription,
   type Webhook,
   type WebhookPatch,
 } from "./webhook.ts";
@@ -36,6 +39,32 @@ export const webhookKey = (project_id: string, id: string) => ({
 });
 /** The item that counts the webhooks of a project has the time of its suspension too. */
 const counterOf = (project_id: string) => ({ key: webhookKey(project_id, COUNTER), attribute: "webhook_count" });
+
+/** The partition with a pointer to each subscription of a user, and the item that counts them. No project has such an id. */
+export const subscriberOf = ({ user_id }: Pick<Subscription, "user_id">): string => `subscriber:${user_id}`;
+/** Subscriptions are counted apart from webhooks: those of their project, and those of their user. */
+export const subscriptionCounters = ({
+  project_id,
+  subscription,
+}: {
+  project_id: string;
+  subscription: Subscription;
+}) => {
+  const counterIn = (partition: string): Counter => ({
+    key: webhookKey(partition, COUNTER),
+    attribute: "subscription_count",
+  });
+  return { ofProject: counterIn(project_id), ofUser: counterIn(subscriberOf(subscription)) };
+};
+
+/** Returns the writes that no longer count a webhook. */
+function uncounted({ project_id, id, subscription }: Webhook): Record<string, TransactItem> {
+  if (subscription === undefined) return { counter: countDown(counterOf(project_id)) };
+  const { ofProject, ofUser } = subscriptionCounters({ project_id, subscription });
+  const pointer = { Delete: webhookKey(subscriberOf(subscription), id) };
+  return { counter: countDown(ofProject), ofUser: countDown(ofUser), pointer };
+}
+
 export const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
 /**
@@ -56,10 +85,10 @@ export async function insert(
   await insertCounted({ ...counter, onFull }, { ...puts(created, by), ...more });
 }
 
-const isActive = when`attribute_not_exists(suspended_at)`;
+export const isActive = when`attribute_not_exists(suspended_at)`;
 
 /** Returns the writes of a new webhook, without that of the counter. */
-function puts({ webhook, secret, headers }: NewWebhook, by: Actor): Record<string, TransactItem> {
+export function puts({ webhook, secret, headers }: NewWebhook, by: Actor): Record<string, TransactItem> {
   const details = { url: recognizable(webhook.url), ...optionalFields(webhook), events: webhook.events };
   return {
     webhook: {
@@ -151,6 +180,7 @@ export async function update(
   for (let races = 0; races < MAX_RACES; races++) {
     const before = await get(projectId, id);
     if (by.type !== "platform") requireNotSuspended(before);
+    if (Object.keys(patch).some((field) => field !== "enabled")) requireOwn(before);
     if (await patchAsRead(before, patch, at, by)) return get(projectId, id);
     await sleep(backoffMs(races, Math.random()));
   }
@@ -236,7 +266,7 @@ export async function remove(projectId: string, id: string, by: Actor = platform
     audit: projectAudit("webhook.deleted", by, webhook),
     webhook: { Delete: { ...webhookKey(projectId, id), ...onlyIf(when`attribute_exists(id)`) } },
     secret: { Delete: secretKey(id) },
-    counter: countDown(counterOf(projectId)),
+    ...uncounted(webhook),
     ...plannedDeletes(webhook),
   });
   if (!isDeleted) throw webhookNotFound();

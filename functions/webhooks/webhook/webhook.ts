@@ -67,8 +67,19 @@ export interface Webhook {
   updated_by?: string;
   /** Time of the last rotation of its secret; absent = never rotated. */
   secret_rotated_at?: string;
+  /** Of a subscription of an assistant (webhooks/subscription/): whose it is, and when it ends. Absent = a webhook of the project. */
+  subscription?: Subscription;
   /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
   change_id?: string;
+}
+
+export interface Subscription {
+  user_id: string;
+  /** Hash of the secret of the API key that made or refreshed it last; absent = the user was signed in. */
+  key_hash?: string;
+  expires_at: string;
+  /** SHA-256 of its secret, to see another one in a refresh without reading the secret. */
+  secret_hash: string;
 }
 
 export interface LastCertification {
@@ -104,7 +115,7 @@ const eventList = z.pipe(
 );
 
 /** The output is the URL as it is requested, so that responses show where deliveries go. */
-const receiverUrl = (allowed: Cidr[]) =>
+export const receiverUrl = (allowed: Cidr[]) =>
   z.pipe(
     z.string(orRequired("must be a string")).check(
       z.superRefine((text, context) => {
@@ -298,10 +309,15 @@ export const toDetail = (webhook: Webhook, health: Health) => ({ ...detailed(web
 export const toRotated = (webhook: Webhook, secret: string) => ({ ...detailed(webhook), secret });
 
 function listed(webhook: Webhook) {
-  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null } = webhook;
+  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, subscription } = webhook;
   const enabled = disabled_at === undefined;
   const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  return { ...fields, ...optionalFields(webhook), ...present(webhook, ["suspended_at", "last_certification"]) };
+  return {
+    ...fields,
+    ...optionalFields(webhook),
+    ...present(webhook, ["suspended_at", "last_certification"]),
+    ...(subscription && { subscription: { user_id: subscription.user_id, expires_at: subscription.expires_at } }),
+  };
 }
 
 /** The three fields of history are never in lists. Here they are always present: a parameter would be more than it saves. */

@@ -1090,6 +1090,16 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description The webhook is the subscription of an assistant; absent = a webhook of the project. */
+      subscription?: {
+        /** @description Id of the user whose it is. It ends with the membership of the user. */
+        user_id: string;
+        /**
+         * Format: date-time
+         * @description When it ends, unless its client refreshes it.
+         */
+        expires_at: string;
+      };
       /** @description The certification that finished last; absent = none since the webhook has this URL. */
       last_certification?: {
         /**
@@ -1181,6 +1191,16 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description The webhook is the subscription of an assistant; absent = a webhook of the project. */
+      subscription?: {
+        /** @description Id of the user whose it is. It ends with the membership of the user. */
+        user_id: string;
+        /**
+         * Format: date-time
+         * @description When it ends, unless its client refreshes it.
+         */
+        expires_at: string;
+      };
       /** @description The certification that finished last; absent = none since the webhook has this URL. */
       last_certification?: {
         /**
@@ -1441,6 +1461,16 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description The webhook is the subscription of an assistant; absent = a webhook of the project. */
+      subscription?: {
+        /** @description Id of the user whose it is. It ends with the membership of the user. */
+        user_id: string;
+        /**
+         * Format: date-time
+         * @description When it ends, unless its client refreshes it.
+         */
+        expires_at: string;
+      };
       /** @description The certification that finished last; absent = none since the webhook has this URL. */
       last_certification?: {
         /**

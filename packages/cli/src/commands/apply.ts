@@ -90,7 +90,9 @@ async function apply(options: Options): Promise<void> {
   const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
   const { project, webhooks } = parseWebhooksFile(text);
   const { api, projectId } = await openProject(options, {}, project);
-  const changes = planChanges(webhooks, await api.listWebhooks(projectId), {
+  // A file declares the webhooks of the project, not the subscriptions of assistants.
+  const existing = (await api.listWebhooks(projectId)).filter(({ subscription }) => !subscription);
+  const changes = planChanges(webhooks, existing, {
     prune: options.prune === true,
     headers: options.headers === true,
   });

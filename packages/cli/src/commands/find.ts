@@ -87,7 +87,8 @@ export const noWebhookError = (projectId: string): CommandError =>
   notFound("The project has no webhooks.", `Create one: ${creation(projectId)}`);
 
 function requireOne(webhooks: WebhookInList[], projectId: string, text: string | undefined): WebhookInList {
-  const matches = text === undefined ? webhooks : webhooks.filter((webhook) => isMeant(webhook, text));
+  // The subscriptions of assistants are not what a person means who names none.
+  const matches = webhooks.filter((webhook) => (text === undefined ? !webhook.subscription : isMeant(webhook, text)));
   const [webhook, second] = matches;
   if (second !== undefined) {
     const message = text === undefined ? "The project has several webhooks." : `Several webhooks match ${text}.`;

@@ -11,6 +11,8 @@ import {
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  */
 
+export { ProtocolError } from "@modelcontextprotocol/server";
+
 /** https://www.jsonrpc.org/specification#error_object */
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;

@@ -1,4 +1,5 @@
 import { McpServer } from "@modelcontextprotocol/server";
+import * as z from "zod";
 import { escaped, replaceUnseen } from "../../../../functions/foundation/schema/unseen-text.ts";
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError, NetworkError } from "../../../client/src/errors.ts";
@@ -18,6 +19,13 @@ Ask the user before you call a tool that is marked destructive, and before you c
 /** What the tools call, or the error that they return instead. */
 export type Api = Client | CommandError;
 
+/** What a server does beside the tools. */
+export interface Extension {
+  capabilities: Record<string, object>;
+  /** Methods of its own, by name, with their parameters as they were sent. */
+  methods: Record<string, (params: unknown) => Promise<Record<string, unknown>>>;
+}
+
 export interface ServerOptions {
   name: string;
   version: string;
@@ -30,6 +38,7 @@ export interface ServerOptions {
   permissions: readonly string[] | null;
   /** Longest wait of a tool for a result, in milliseconds; absent = what MCP clients wait for. */
   maxWaitMs?: number;
+  extension?: Extension | undefined;
   /** Receives an error that no tool expects. The assistant is not shown it. */
   report(error: unknown): void;
   /** What a user can do about a service that cannot be reached. */
@@ -38,13 +47,17 @@ export interface ServerOptions {
 
 /** @returns the server, and one line for each tool that is left out, with the reason */
 export function createServer(options: ServerOptions): { server: McpServer; leftOut: string[] } {
-  const { name, version, api, project, maxWaitMs } = options;
+  const { name, version, api, project, maxWaitMs, extension } = options;
   const { tools: offered, leftOut } = offeredTools(tools, options);
   const state = api instanceof CommandError ? `\nEach tool returns this error: ${api.message}` : "";
   const limits = leftOut.length === 0 ? "" : `\nThese tools are not offered:\n${leftOut.join("\n")}`;
   const server = new McpServer(
     { name, title: "Deployment webhooks", version },
-    { instructions: instructions + state + limits },
+    // The tools of a credential do not change while it is served.
+    {
+      instructions: instructions + state + limits,
+      capabilities: { ...extension?.capabilities, tools: { listChanged: false } },
+    },
   );
   const isOffered = (wanted: string) => offered.some((tool) => tool.name === wanted);
   const context: ToolContext = { isOffered, ...(maxWaitMs !== undefined && { maxWaitMs }) };
@@ -55,6 +68,8 @@ export function createServer(options: ServerOptions): { server: McpServer; leftO
     const config = { title, description, annotations, inputSchema: withPlainSchema(input) };
     server.registerTool(name, config, (args) => callTool(tool, options, withDefault(args, project), context));
   }
+  for (const [method, run] of Object.entries(extension?.methods ?? {}))
+    server.server.setRequestHandler(method, { params: z.looseObject({}) }, run);
   return { server, leftOut };
 }
 

@@ -52,6 +52,7 @@ const trustedFields = [
   "delivery",
   "settle_seconds",
   "signatures",
+  "subscription",
   "last_certification",
 ];
 

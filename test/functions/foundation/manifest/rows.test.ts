@@ -66,6 +66,7 @@ test("each route has its handler, access, permission, timeout and limits", () =>
     "GET /v1/projects/{project_id}/trusted-workflows -> listTrustedWorkflows, admin_session, none",
     "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> deleteTrustedWorkflow, admin_session, none",
     "POST /mcp -> serveMcp, user, none, 28 s",
+    "POST /v1/projects/{project_id}/subscriptions -> subscribe, viewer, events:read, 28 s, 5/s, burst 20",
     "GET /.well-known/oauth-protected-resource -> getResourceMetadata, anyone, none",
     "GET /.well-known/http-message-signatures-directory -> getPublicKeys, anyone, none",
   ]);
