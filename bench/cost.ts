@@ -149,7 +149,7 @@ export function idleLines({ stage, calls }: Units, config: Config): Line[] {
     line("dashboard", "dashboard", stage.dashboards),
     line(`${stage.idleMetrics} metrics that are written every minute`, "customMetric", stage.idleMetrics),
     line("polls of idle queues", "queueRequest", polls),
-    line("JWT secret", "secret", stage.secrets),
+    line("JWT secret, and that of the signatures", "secret", stage.secrets),
     ...linesOf({ ...runs, what: "sweep", file: "deliveries-sweep", usage: calls.sweepNothing }, config),
     ...linesOf({ ...publish, what: `search for notifications, ${publish.usage.reads} reads a minute` }, config),
   ];

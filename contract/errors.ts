@@ -17,7 +17,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   api_key_expired: "The `expires_at` of the API key has passed.",
   workflow_not_trusted:
     "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref, environment, file and event.",
-  forbidden: "Only admins of the project may do this, and the caller is a viewer.",
+  forbidden:
+    "Only admins of the project may do this, and the caller is a viewer; or a report of leaked keys is not signed by the scanner.",
   project_suspended:
     "The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.",
   session_required: "API keys and workflows cannot do this. Send the JWT of a user.",

@@ -245,7 +245,11 @@ export const operations: Record<OperationId, Operation> = {
       "with what surrounds it: a line of a file, a URL, JSON. `received` is the number of texts in which a key was found; without any, " +
       "returns 400. The response is the same whether a key existed or not. " +
       `An IP address can send ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} keys a minute; beyond it, returns 429 \`rate_limited\`. Text without the ` +
-      "checksum of a key does not count.",
+      "checksum of a key does not count.\n\n" +
+      "GitHub's secret scanning sends its own form of request here: a JSON array of up to 2,000 `{token, type, url, source}`, signed with a key of its " +
+      "public list (`Github-Public-Key-Identifier`, `Github-Public-Key-Signature`). It gets 200 and an array of `{token_raw, token_type, label}`; " +
+      "403 `forbidden` without a valid signature, 503 while the list cannot be fetched.",
+    errors: ["forbidden"],
     fields: {
       credentials: {
         description: `1 to ${MAX_REVOKED_CREDENTIALS} texts with at most ${MAX_REVOKED_CREDENTIALS} keys together. A key in Base64 is not found: decode it first.`,
@@ -357,6 +361,10 @@ export const operations: Record<OperationId, Operation> = {
     fields: {
       event: {
         description: "The event to simulate: one to which the webhook subscribes. Default: the first of its `events`.",
+      },
+      data: {
+        description:
+          "Replaces fields of the sample's data. Unlike a deployment event, it is not compared with a schema.",
       },
     },
     example: { event: "deploy.failed" },

@@ -65,6 +65,7 @@ const optionVariables: Record<SettingKey | "deliveries", (stage: Stage) => Recor
   permissions: ({ permissions }) => ({ PERMISSIONS: permissions }),
   importedKeys: ({ importedKeys }) => ({ IMPORTED_KEYS: importedKeys }),
   importedKeysPepper: ({ importedKeysPepper }) => ({ IMPORTED_KEYS_PEPPER_ARN: importedKeysPepper?.secretArn }),
+  secretScanning: ({ secretScanningKeysUrl }) => ({ SECRET_SCANNING_KEYS_URL: secretScanningKeysUrl }),
   legacySignatureHeader: ({ legacySignatureHeader }) => ({ LEGACY_SIGNATURE_HEADER: legacySignatureHeader }),
   events: ({ events }) => ({ EVENTS: events && EVENTS_PATH }),
   deliveries: ({ deliveries }) => ({

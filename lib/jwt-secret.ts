@@ -2,13 +2,10 @@ import { Annotations } from "aws-cdk-lib";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
-import { type WorkerRow, workerRows } from "../functions/foundation/manifest/workers.ts";
-import { statementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
 import { EXAMPLE_ISSUER } from "./stages.ts";
-import type { Workers } from "./workers.ts";
 
 /**
  * Creates the secret with the HS256 key of the identity provider, or refers to an existing one (`jwt.secretArn`). A new
@@ -40,15 +37,4 @@ function existingSecret(scope: Construct, secretCompleteArn: string, keyArn: str
     secretCompleteArn,
     ...(encryptionKey && { encryptionKey }),
   });
-}
-
-/** Lets the functions that use the secret read it, and sets its ARN in their environment. */
-export function grantSecretRead(secret: ISecret, functions: Workers): void {
-  for (const { id, uses } of workerRows as readonly WorkerRow[]) {
-    if (!uses.reads?.includes("jwtSecret")) continue;
-    const reader = functions[id as keyof Workers];
-    reader.lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
-    // This includes the previous version, which is still accepted during a rotation.
-    reader.allow(...statementsForSecret(secret.secretArn, secret.encryptionKey?.keyArn));
-  }
 }

@@ -5,15 +5,17 @@ import { baseUrl, createApi } from "./api.ts";
 import { createConsole } from "./console.ts";
 import { createEventLayer } from "./event-layer.ts";
 import { deployGradually } from "./gradual-deployment.ts";
-import { createJwtSecret, grantSecretRead } from "./jwt-secret.ts";
+import { createJwtSecret } from "./jwt-secret.ts";
 import { createKmsKey } from "./kms-key.ts";
 import { suppressFindings } from "./nag-suppressions.ts";
 import { constructId, SERVICE } from "./names.ts";
 import { createAlarms } from "./observability/alarms.ts";
 import { createDashboard, dashboardUrl } from "./observability/dashboard.ts";
 import { createQueues } from "./queues.ts";
+import { grantSecretRead } from "./secret-grants.ts";
 import { protectSecrets } from "./secret-tables.ts";
 import type { StageContext } from "./service-function.ts";
+import { createSignatureSecret } from "./signature-secret.ts";
 import type { Stage } from "./stage.ts";
 import { createTables } from "./tables.ts";
 import { createTopics } from "./topics.ts";
@@ -54,10 +56,14 @@ export class ServiceStack extends Stack {
 
     const workers = createWorkers(this, context);
     const jwtSecret = createJwtSecret(this, stage, key);
-    grantSecretRead(jwtSecret, workers);
+    grantSecretRead("jwtSecret", jwtSecret, workers);
     const api = createApi(this, context, workers["auth-authorizer"]);
     protectSecrets(context, { ...api.functions, ...workers });
     const apiUrl = baseUrl(api.restApi, stage);
+    const signatureSecret = createSignatureSecret(this, stage, key);
+    const signers = grantSecretRead("signatureSecret", signatureSecret, { ...api.functions, ...workers });
+    // Where receivers find the public keys.
+    for (const { lambda } of signers) lambda.addEnvironment("API_ADDRESS", apiUrl);
     if (stage.console) createConsole(this, { stage, console: stage.console, apiUrl, page, key });
     deployGradually(this, workers, { stage, isUrgent });
 
@@ -69,6 +75,7 @@ export class ServiceStack extends Stack {
       ApiUrl: apiUrl,
       EventsQueueUrl: queues.events.queue.queueUrl,
       JwtSecretArn: jwtSecret.secretArn,
+      SignatureSecretArn: signatureSecret.secretArn,
       ...(alarms && { AlarmTopicArn: alarms.topic.topicArn }),
       NotificationsTopicArn: topics.notifications.topic.topicArn,
       DashboardUrl: dashboardUrl(dashboard),

@@ -188,6 +188,8 @@ const stageSchema = z.strictObject({
       kmsKeyArn: keyArn.optional(),
     })
     .optional(),
+  /** Address of the public keys of the scanner of secrets that reports leaked keys (docs/secret-scanning.md); absent = GitHub's. */
+  secretScanningKeysUrl: z.url({ protocol: /^https$/, error: "must be an https URL" }).optional(),
   /**
    * A header in which receivers of an earlier service of the platform look for the signature. Until a date, every delivery of the
    * stage has it, with the value of `X-Service-Signature`; absent = none.

@@ -2,10 +2,10 @@
 const DEFAULT_BUDGET_KB = 262;
 const budgetsKb: Record<string, number> = {
   // The formats of products, and the validator of the catalogue's schemas.
-  "attempts-send": 276,
-  "attempts-send-slow": 287,
+  "attempts-send": 291,
+  "attempts-send-slow": 302,
   "deliveries-fan-out": 272,
-  "deliveries-replay": 275,
+  "deliveries-replay": 277,
   // The catalogue of events.
   createWebhook: 270,
   // The class of aws-jwt-verify below its functions that judge claims: jwks.ts.
@@ -13,15 +13,15 @@ const budgetsKb: Record<string, number> = {
   "credentials-verify": 280,
   // The backlog, and the hints of the last attempt.
   certifyWebhook: 271,
-  redeliver: 281,
-  recoverDeliveries: 275,
-  sendTestDelivery: 283,
+  redeliver: 284,
+  recoverDeliveries: 277,
+  sendTestDelivery: 286,
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
   serveMcp: 362,
   // The client of receivers, for the challenge.
-  subscribe: 272,
+  subscribe: 277,
   // The client of SQS: a change of a webhook calls its worker.
-  updateWebhook: 314,
+  updateWebhook: 315,
 };
 
 /** @param id row id @returns KB */

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { platformPermissions } from "../../functions/foundation/access/platform-permissions.ts";
 import { deploymentEventRows } from "../../functions/foundation/events/catalogue.ts";
 import { DEFAULT_SCHEDULE } from "../../functions/foundation/manifest/retry-schedule.ts";
-import { issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
+import { isIssuerUrl, issuerIdentity } from "../../functions/foundation/manifest/sign-in-rules.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { SettingError } from "../../functions/foundation/platform/errors.ts";
 import { importedKeyKinds } from "../../functions/identity/api-keys/imported-keys.ts";
@@ -102,6 +102,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   process.env.WEBHOOK_ALLOW_CIDRS ??= LOOPBACK_CIDRS;
   const defaults = {
     JWT_SECRET: jwtSecret,
+    SIGNATURE_SECRET: jwtSecret,
     // The engines on this machine respond at once: only the request itself takes time.
     DUPLICATE_SECONDS: "30",
     // The embedded engines accept any credentials, but the SDK requires some.
@@ -126,6 +127,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   legacySignatureHeader();
   deploymentEventRows();
   if (importedKeyKinds().some(({ hash }) => hash === "hmac-sha256")) functionSettings.importedKeysPepper();
+  checkScannerKeys(functionSettings.secretScanningKeysUrl());
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
 }
@@ -148,6 +150,11 @@ function checkWorkflowIssuers(): void {
   throw new SettingError(
     `OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name ${shared.issuer}. Tokens of one issuer are for users or for workflows.`,
   );
+}
+
+function checkScannerKeys(url: string): void {
+  if (isIssuerUrl(url, true)) return;
+  throw new SettingError(`SECRET_SCANNING_KEYS_URL must be an https URL, or http on this machine, not "${url}".`);
 }
 
 function checkDnsServer(text: string): void {

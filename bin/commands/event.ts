@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { deploymentEventRows } from "../../functions/foundation/events/catalogue.ts";
+import { parseDeploymentEvent } from "../../functions/foundation/events/parse-deployment-event.ts";
 import { sampleFields } from "../../functions/foundation/events/sample-event.ts";
 import { eventNames } from "../../functions/foundation/manifest/events.ts";
 import { parseJson } from "../../functions/foundation/platform/parse-json.ts";
@@ -45,6 +46,8 @@ export async function main(): Promise<void> {
       ...data,
       ...(options.url !== undefined && { url: options.url }),
     });
+    const parsed = parseDeploymentEvent(JSON.stringify(event));
+    if (!parsed.ok) throw new UsageError(`The service would not accept this event: ${parsed.reason}.`);
     await sendEvent(eventsQueueUrl, event);
     return `queued ${event.event} of deployment ${event.deployment_id}`;
   });

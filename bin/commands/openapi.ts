@@ -34,6 +34,7 @@ export async function generate(): Promise<Map<string, string>> {
 /** The enums whose values the client exports: the name of the list, and the path of its schema. */
 const enums = {
   webhookFormats: ["CreatedWebhook", "properties", "format"],
+  signatureSchemes: ["CreatedWebhook", "properties", "signatures", "items"],
   deliveryStatuses: ["Delivery", "properties", "status"],
   deliveryErrorCodes: ["Attempt", "properties", "error_code"],
   statsWindows: ["WebhookStats", "properties", "window"],

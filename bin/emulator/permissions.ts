@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { functionRows } from "../../functions/foundation/manifest/function-rows.ts";
-import type { Grants } from "../../functions/foundation/manifest/grants-schema.ts";
+import type { Grants, SecretKey } from "../../functions/foundation/manifest/grants-schema.ts";
 import { deadLetterName, type QueueRow, queues } from "../../functions/foundation/manifest/queues.ts";
 import { type TableKey, type TableRow, tables } from "../../functions/foundation/manifest/tables.ts";
 import { type TopicRow, topics } from "../../functions/foundation/manifest/topics.ts";
@@ -71,13 +71,16 @@ const tableResource = ({ name, env }: TableRow): Resource => ({ name: `table ${n
 const queueResource = ({ name, env }: QueueRow): Resource => ({ name: `queue ${name}`, env });
 const deadLetters = (row: QueueRow): Resource => ({ name: `queue ${deadLetterName(row)}`, env: row.deadLetterEnv });
 const topicResource = ({ name, env }: TopicRow): Resource => ({ name: `topic ${name}`, env });
-const jwtSecret: Resource = { name: "secret JwtSecret", env: "JWT_SECRET_ARN" };
+const secretResources: Record<SecretKey, Resource> = {
+  jwtSecret: { name: "secret JwtSecret", env: "JWT_SECRET_ARN" },
+  signatureSecret: { name: "secret SignatureSecret", env: "SIGNATURE_SECRET_ARN" },
+};
 
 const resources: Resource[] = [
   ...Object.values(tables).map(tableResource),
   ...Object.values(queues).flatMap((row) => [queueResource(row), deadLetters(row)]),
   ...Object.values(topics).map(topicResource),
-  jwtSecret,
+  ...Object.values(secretResources),
 ];
 
 /** Lists what a row grants: an action on a resource, or on a part of it such as an index. */
@@ -94,7 +97,7 @@ function grantsOf(uses: Grants): { action: string; resource: Resource; part?: st
     ...sendsTo.map((key) => ({ action: "sqs:SendMessage", resource: queueResource(queues[key]) })),
     ...rejectsTo.map((key) => ({ action: "sqs:SendMessage", resource: deadLetters(queues[key]) })),
     ...publishesTo.map((key) => ({ action: "sns:Publish", resource: topicResource(topics[key]) })),
-    ...reads.map(() => ({ action: "secretsmanager:GetSecretValue", resource: jwtSecret })),
+    ...reads.map((key) => ({ action: "secretsmanager:GetSecretValue", resource: secretResources[key] })),
   ];
 }
 

@@ -69,6 +69,7 @@ export async function startService(
   const ready = Promise.withResolvers<void>();
   const server = await createGateway(load, consolePages(settings), undefined, ready.promise);
   const baseUrl = await listen(server, settings.port);
+  process.env.API_ADDRESS = baseUrl;
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
     // The gateway also stops first: requests in flight still find their engines.

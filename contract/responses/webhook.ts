@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import type { FailureCode } from "../../functions/foundation/events/failure-code.ts";
+import type { SignatureScheme } from "../../functions/webhooks/receiver/signing.ts";
 import { OPEN_AFTER_SECONDS } from "../../functions/webhooks/webhook/circuit-breaker.ts";
 import type { Health, HealthState } from "../../functions/webhooks/webhook/health.ts";
 import type {
@@ -13,6 +14,12 @@ import type {
 } from "../../functions/webhooks/webhook/webhook.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 import { disabledReasonMeanings, subscriptionSchema } from "./payload.ts";
+
+export const signatureMeanings: Record<SignatureScheme, string> = {
+  hmac: "with the secret of the webhook: `webhook-signature` (`v1`) and `X-Service-Signature`",
+  ed25519: "with the key pair of the project: `v1a` in `webhook-signature`",
+  http: "with the same pair, as an HTTP Message Signature (RFC 9421), which also covers the URL",
+};
 
 export const formatMeanings = {
   slack: "a message for an incoming webhook of Slack",
@@ -48,6 +55,15 @@ const base = {
   format: z.optional(oneOf<NonNullable<Webhook["format"]>>("Form of the requests. Absent = standard.", formatMeanings)),
   header_names: z.optional(
     z.array(z.string()).check(z.describe("Names of the headers that requests have in addition. Absent = none.")),
+  ),
+  signatures: z.optional(
+    z
+      .array(oneOf<SignatureScheme>("How requests are signed.", signatureMeanings))
+      .check(
+        z.describe(
+          "How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`.",
+        ),
+      ),
   ),
   delivery: z.optional(
     oneOf<NonNullable<Webhook["delivery"]>>("Absent = every event.", {

@@ -5,7 +5,7 @@ import { CommandError, exitCodes } from "../../packages/cli/src/terminal/exit-co
 import { createClient } from "../../packages/client/src/client.ts";
 import { parseExactly } from "../../packages/client/src/exact-json.ts";
 import { identityContext } from "../foundation/access/identity.ts";
-import { headerOf, MAX_BODY_BYTES, responseHeaders } from "../foundation/http/define-endpoint.ts";
+import { headerOf, MAX_BODY_BYTES, responseHeaders, textOf } from "../foundation/http/define-endpoint.ts";
 import { settings } from "../foundation/platform/env.ts";
 import { log } from "../foundation/platform/log.ts";
 import { apiUrlOf } from "./api-url.ts";
@@ -35,7 +35,7 @@ export async function handler(event: APIGatewayProxyEvent, context: Context): Pr
 async function respond(event: APIGatewayProxyEvent, maxMs: number): Promise<Response> {
   if (!isAllowedOrigin(headerOf(event.headers, "origin")))
     return rpcError(403, -32_600, "The origin of this page may not call the API.");
-  const text = event.isBase64Encoded ? Buffer.from(event.body ?? "", "base64").toString("utf8") : (event.body ?? "");
+  const text = textOf(event);
   if (Buffer.byteLength(text) > MAX_BODY_BYTES)
     return rpcError(413, -32_600, `The body is larger than the limit of ${MAX_BODY_BYTES / 1024} KB.`);
   const request = new Request(`${apiUrlOf(event)}/mcp`, { method: "POST", headers: protocolHeaders(event) });

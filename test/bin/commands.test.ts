@@ -136,6 +136,11 @@ test.each([
   ["event", eventWith("deploy.failed", "--deployment="), "--deployment must be a UUID."],
   ["event", eventWith("deploy.failed", "--url", "shop"), "--url must be an http(s) URL."],
   ["event", eventWith("deploy.succeeded", "--url", "ftp://a"), "--url must be an http(s) URL."],
+  [
+    "event",
+    eventWith("deploy.succeeded", "--data", '{"url":7}'),
+    "The service would not accept this event: data.url does not fit",
+  ],
 ])("%s %j exits with 2 and names the mistake", async (file, args, message) => {
   const { code, stdout, stderr } = await commandHere(file, args, settings);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -632,6 +632,18 @@ describe("limits and states", () => {
     expect((await admin.delete(`${accounts}/${id}`)).status).toBe(204);
   });
 
+  test("a report that the scanner has not signed returns a documented 403", async () => {
+    process.env.SECRET_SCANNING_KEYS_URL = 'data:application/json,{"public_keys":[]}';
+    const response = await send(`${service.baseUrl}/v1/credentials/revoke`, {
+      method: "POST",
+      headers: { "github-public-key-identifier": "f", "github-public-key-signature": "f" },
+      body: "[]",
+    });
+    delete process.env.SECRET_SCANNING_KEYS_URL;
+    expectDocumented(operation("revokeCredentials"), response);
+    expect(response.status).toBe(403);
+  });
+
   test("rolling an expired key returns a documented 409", async () => {
     const { api } = service.user();
     const { id, key } = (await api.post("/v1/api-keys", { name: "expired" })).body.data;

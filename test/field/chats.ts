@@ -15,7 +15,7 @@ const coded = (code: number, message: string) => JSON.stringify({ message, code 
 // biome-ignore format: a report is one line
 export const chatReplies: [source: string, url: string, status: number, body: string, hint: string][] = [
   ["jamf/Setup-Manager#104", slack, 400, "no_text", "Slack returned 400 (no_text): it found no message: set the format of the webhook to slack."],
-  ["OneUptime#1138", slack, 400, "invalid_payload", "Slack returned 400 (invalid_payload): it did not find a message of its form: set the format of the webhook to slack."],
+  ["OneUptime#1138", slack, 400, "invalid_payload", "Slack returned 400 (invalid_payload): it did not find a message of its form: set the format of the webhook to slack if it is another, and see the response."],
   ["docs.slack.dev", slack, 400, "invalid_blocks", "Slack returned 400 (invalid_blocks): it did not accept the message"],
   ["docs.slack.dev", slack, 404, "channel_not_found", "create a new incoming webhook, and set its URL."],
   ["docs.slack.dev", slack, 410, "channel_is_archived", "it has archived the channel: restore it"],
@@ -33,13 +33,13 @@ export const chatReplies: [source: string, url: string, status: number, body: st
   ["Power Automate", teams, 401, '{"error":{"code":"DirectApiAuthorizationRequired"}}', "let anyone trigger the workflow"],
   ["Power Automate", teams, 404, '{"error":{"code":"WorkflowNotFound"}}', "it has deleted or disabled the workflow"],
   ["MicrosoftDocs/msteams-docs", connector, 200, "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 413 with ContextId x", "Microsoft Teams returned 200, and did not deliver the message (HTTP error 413)."],
-  ["developers.google.com", google, 400, '{"error":{"code":400,"status":"INVALID_ARGUMENT"}}', "Google Chat returned 400 (INVALID_ARGUMENT): it did not accept the message: set the format of the webhook to google-chat."],
+  ["developers.google.com", google, 400, '{"error":{"code":400,"status":"INVALID_ARGUMENT"}}', "Google Chat returned 400 (INVALID_ARGUMENT): it did not accept the message: set the format of the webhook to google-chat if it is another, and see the response."],
   ["developers.google.com", google, 403, '{"error":{"status":"PERMISSION_DENIED"}}', "(PERMISSION_DENIED): it does not allow the message"],
   ["developers.google.com", google, 404, '{"error":{"status":"NOT_FOUND"}}', "it has deleted the space or its webhook"],
   ["docs.github.com", github, 401, '{"message":"Requires authentication"}', "GitHub (repository_dispatch) returned 401: it wants a token: add the header Authorization"],
   ["docs.github.com", github, 403, '{"message":"Resource not accessible by personal access token"}', "write access to the contents"],
   ["docs.github.com", github, 404, '{"message":"Not Found"}', "it does not show the repository"],
-  ["docs.github.com", github, 422, '{"message":"Invalid request."}', "set the format of the webhook to github-dispatch."],
+  ["docs.github.com", github, 422, '{"message":"Invalid request."}', "set the format of the webhook to github-dispatch if it is another, and see the response."],
   ["docs.github.com", github, 413, "", "GitHub (repository_dispatch) returned 413: it does not accept bodies of this size"],
   ["another host", "https://example.com/hook", 400, "no_text", "The receiver returned 400: it did not accept the request"],
 ];

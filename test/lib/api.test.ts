@@ -41,7 +41,11 @@ test("every route is behind the authorizer, except those for anyone", () => {
         AuthorizerId: { Ref: authorizer.id },
       });
   }
-  expect(open).toEqual(["POST /v1/credentials/revoke", "GET /.well-known/oauth-protected-resource"]);
+  expect(open).toEqual([
+    "POST /v1/credentials/revoke",
+    "GET /.well-known/oauth-protected-resource",
+    "GET /.well-known/http-message-signatures-directory",
+  ]);
 });
 
 test("the authorizer runs for every request that has an Authorization header", () => {

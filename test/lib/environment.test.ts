@@ -96,10 +96,11 @@ test.each(functionRows)("$id gets the options of the stage that it reads, and no
   });
 });
 
-test.each(functionRows)("$id gets no setting for an option that the stage does not have", ({ id }) => {
+test.each(functionRows)("$id gets no setting for an option that the stage does not have", ({ id, uses }) => {
   const locations = /_(TABLE|URL|ARN)$/;
   const others = Object.entries(variablesOf(dev, id)).filter(([name]) => !locations.test(name));
-  const own = id in protocols && { API_ADDRESS: dev.outputs.ApiUrl.Value };
+  // Which tell others where the API is.
+  const own = (id in protocols || uses.reads?.includes("signatureSecret")) && { API_ADDRESS: dev.outputs.ApiUrl.Value };
   expect(Object.fromEntries(others)).toEqual({ STAGE: "dev", ...own });
   expect(variablesOf(dev, id)).not.toHaveProperty("IMPORTED_KEYS_PEPPER_ARN");
 });

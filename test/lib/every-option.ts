@@ -46,6 +46,7 @@ export const everyOption = {
     { prefix: "acme_", hash: "sha256" },
     { prefix: "old_", hash: "hmac-sha256" },
   ],
+  secretScanningKeysUrl: "https://forge.example.com/keys",
   importedKeysPepper: {
     secretArn: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pepper-AbCdEf",
     kmsKeyArn: "arn:aws:kms:eu-west-1:111122223333:key/2222cccc-12ab-34cd-56ef-1234567890ab",

@@ -108,12 +108,14 @@ function fromTrigger(trigger: Trigger | undefined): string[] {
   return actions.map((action) => `sqs:${action} on queue deployment-webhooks-dev-${queueOf(trigger.queue).name}`);
 }
 
+const secretVariables = { jwtSecret: "JWT_SECRET_ARN", signatureSecret: "SIGNATURE_SECRET_ARN" };
+
 /** All variables that contain the location of a resource. */
 const locationVariables = [
   ...Object.values(tableRows).map(({ env }) => env),
   ...Object.values(queueRows).flatMap(({ env, deadLetterEnv }) => [env, deadLetterEnv]),
   ...Object.values(topics).map(({ env }) => env),
-  "JWT_SECRET_ARN",
+  ...Object.values(secretVariables),
 ];
 
 function variablesOf({
@@ -130,6 +132,6 @@ function variablesOf({
     ...sendsTo.map((key) => queueOf(key).env),
     ...rejectsTo.map((key) => queueOf(key).deadLetterEnv),
     ...publishesTo.map((key) => topics[key].env),
-    ...reads.map(() => "JWT_SECRET_ARN"),
+    ...reads.map((key) => secretVariables[key]),
   ];
 }

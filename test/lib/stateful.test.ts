@@ -17,6 +17,7 @@ const expected = {
   QueuesEvents3B99B77C: "Queue deployment-webhooks-prod-deployment-events, RetainExceptOnCreate",
   QueuesEventsDeadLetters49EFC383: "Queue deployment-webhooks-prod-deployment-events-dlq, RetainExceptOnCreate",
   QueuesSlowDeliveriesE0240CEB: "Queue deployment-webhooks-prod-deliveries-slow, RetainExceptOnCreate",
+  SignatureSecretCF548E7F: "Secret, RetainExceptOnCreate",
   QueuesSlowDeliveriesDeadLetters0B9C4727: "Queue deployment-webhooks-prod-deliveries-slow-dlq, RetainExceptOnCreate",
   TablesApiKeys330F873D: "Table deployment-webhooks-prod-api-keys (key_hash), Retain",
   TablesAuditEvents5BE8596C: "Table deployment-webhooks-prod-audit-events (scope, id), Retain",

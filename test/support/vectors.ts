@@ -23,7 +23,11 @@ interface Keys {
 }
 
 /** The published test vectors, and the keys of each of their secrets. */
-export const { vectors, keys }: { vectors: Vector[]; keys: Keys[] } = JSON.parse(
+export const {
+  vectors,
+  public_key_vectors: publicKeyVectors,
+  keys,
+}: { vectors: Vector[]; public_key_vectors: Vector[]; keys: Keys[] } = JSON.parse(
   readFileSync(join(import.meta.dirname, "../../docs/vectors.json"), "utf8"),
 );
 

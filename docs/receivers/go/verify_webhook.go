@@ -2,6 +2,7 @@
 package webhook
 
 import (
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -62,7 +63,8 @@ const (
 	Body
 )
 
-// Verifier verifies deliveries. Secrets are the webhook's whole secrets, usually with "whsec_"; one of them must match.
+// Verifier verifies deliveries. Secrets are the webhook's whole secrets, usually with "whsec_", or the project's public key, "whpk_…";
+// one of them must match.
 type Verifier struct {
 	Secrets []string
 	Scheme  Scheme
@@ -117,11 +119,38 @@ func (v Verifier) verifyStandard(body []byte, headers http.Header) (string, erro
 		return "", err
 	}
 	var expected []string
+	given, signed := betweenV1.Split(signature, -1), append([]byte(id+"."+timestamp+"."), body...)
 	for _, secret := range v.Secrets {
-		digest := sign(standardKey(secret), []byte(id+"."+timestamp+"."), body)
-		expected = append(expected, "v1,"+base64.StdEncoding.EncodeToString(digest))
+		if isPublicKey(secret) {
+			if isSignedBy(secret, signed, given) {
+				return id, nil
+			}
+			continue
+		}
+		expected = append(expected, "v1,"+base64.StdEncoding.EncodeToString(sign(standardKey(secret), signed)))
 	}
-	return id, requireMatch(expected, betweenV1.Split(signature, -1))
+	return id, requireMatch(expected, given)
+}
+
+// A public key is no secret: whoever knows it could sign with it.
+func isPublicKey(text string) bool { return strings.HasPrefix(text, "whpk_") }
+
+// The public key of a project, whpk_ and the key in base64, verifies the signatures v1a.
+func isSignedBy(key string, signed []byte, given []string) bool {
+	publicKey, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whpk_"))
+	if err != nil || len(publicKey) != ed25519.PublicKeySize {
+		return false
+	}
+	for index, each := range given {
+		if index == 10 {
+			break
+		}
+		signature, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(each, "v1a,"))
+		if strings.HasPrefix(each, "v1a,") && err == nil && ed25519.Verify(publicKey, signed, signature) {
+			return true
+		}
+	}
+	return false
 }
 
 // The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text.
@@ -165,6 +194,9 @@ func (v Verifier) verifyBody(body []byte, headers http.Header) (string, error) {
 	}
 	var expected []string
 	for _, secret := range v.Secrets {
+		if isPublicKey(secret) {
+			continue
+		}
 		expected = append(expected, "sha256="+hex.EncodeToString(sign([]byte(secret), body)))
 	}
 	given := signature + "," + header(headers, "X-Service-Signature-Previous")

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
 
 /* Verifies webhook deliveries of the platform. Copy this file; it needs only Node 18 or later. */
 
@@ -18,7 +18,6 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * @typedef {{ event: "deploy.started", data: Record<string, unknown> }} Started
  * @typedef {{ event: "deploy.succeeded", data: { url: string, status: "running" } & Record<string, unknown> }} Succeeded
  * @typedef {{ event: "deploy.failed", data: Record<string, unknown> }} Failed
- * @typedef {EventFields & { deployment_id: string } & (Started | Succeeded | Failed)} DeploymentEvent
  *
  * @typedef {{ event: "webhook.failing", data: AboutWebhook & Record<string, unknown> }} WebhookFailing
  * @typedef {{ event: "webhook.disabled", data: AboutWebhook & { reason: string } & Record<string, unknown> }} WebhookDisabled
@@ -26,10 +25,22 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  */
 
 /**
+ * An event that the platform adds to those of the service: `{ event: "build.succeeded", data: { artifact: string } }`.
+ * @typedef {{ event: string, data: object }} OwnEvent
+ */
+
+/**
+ * Own events are a type argument, and not any string, so that `event` decides the type of `data`.
+ * @template {OwnEvent} [Own=never]
+ * @typedef {EventFields & { deployment_id: string } & (Started | Succeeded | Failed | (Own & { data: Record<string, unknown> }))} DeploymentEvent
+ */
+
+/**
+ * @template {OwnEvent} [Own=never]
  * @typedef {object} Delivery
  * @property {string} id Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
  *   "body", which does not sign that header, the SHA-256 of the body in hex.
- * @property {DeploymentEvent | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
+ * @property {DeploymentEvent<Own> | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
  *   With `true` in `data.test` it is a test delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
  */
 
@@ -37,7 +48,8 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * @typedef {object} Options
  * @property {string | Uint8Array | ArrayBuffer} body The raw body, not parsed and serialized again.
  * @property {object} headers `Headers`, or an object or array of names and values, in any case.
- * @property {string | string[]} secret The webhook's whole secret, usually with `whsec_`, or several, of which one must match.
+ * @property {string | string[]} secret The webhook's whole secret, usually with `whsec_`, or the project's public key, `whpk_…`, or
+ *   several, of which one must match.
  * @property {"standard" | "body"} [scheme] `"standard"`: `webhook-signature`, which covers id, time and body. `"body"`:
  *   `X-Service-Signature`, which covers only the body, so that a replayed delivery always verifies. There is no fallback
  *   from one to the other: an attacker who replays a delivery would leave out the stronger signature.
@@ -69,8 +81,9 @@ export class WebhookVerificationError extends Error {
 }
 
 /**
+ * @template {OwnEvent} [Own=never] The platform's own events, if it has any: `verifyWebhook<Own>(…)`.
  * @param {Options} options
- * @returns {Delivery}
+ * @returns {Delivery<Own>}
  * @throws {WebhookVerificationError} Respond with its `status`.
  * @throws {TypeError} An argument is not valid: the body is already parsed, or the secret is malformed. Respond with 500.
  */
@@ -103,18 +116,24 @@ export function verifyWebhook({
     // Written with `!` so that an invalid `now` (NaN) fails the check.
     if (!(ageSeconds <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_old");
     if (!(ageSeconds >= -toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_new");
-    const expected = secrets.map((each) => {
-      const hmac = createHmac("sha256", standardKey(each));
-      return `v1,${hmac.update(`${id}.${timestamp}.`).update(bytes).digest("base64")}`;
-    });
-    requireMatch(expected, signature.split(/,?\s+/));
+    const given = signature.split(/,?\s+/);
+    const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), bytes]);
+    if (secrets.some((each) => isPublicKey(each) && isSignedBy(each, signed, given.slice(0, MAX_SIGNATURES))))
+      return id;
+    const hmacs = secrets.filter(isSecret).map((each) => createHmac("sha256", standardKey(each)).update(signed));
+    requireMatch(
+      hmacs.map((hmac) => `v1,${hmac.digest("base64")}`),
+      given,
+    );
     return id;
   }
 
   /** The key is the whole secret as text. */
   function verifyBody() {
     const given = [required("x-service-signature"), header("x-service-signature-previous") ?? ""].join(",");
-    const expected = secrets.map((each) => `sha256=${createHmac("sha256", each).update(bytes).digest("hex")}`);
+    const expected = secrets
+      .filter(isSecret)
+      .map((each) => `sha256=${createHmac("sha256", each).update(bytes).digest("hex")}`);
     requireMatch(expected, given.split(/,\s*/));
     return createHash("sha256").update(bytes).digest("hex");
   }
@@ -125,6 +144,28 @@ export function verifyWebhook({
     if (!value) throw new WebhookVerificationError("missing_header");
     return value;
   }
+}
+
+/** A delivery has at most five. A header of a stranger can have hundreds, each of which costs a look at the whole body. */
+const MAX_SIGNATURES = 10;
+
+/** A public key is no secret: whoever knows it could sign with it. @param {string} text */
+const isSecret = (text) => !isPublicKey(text);
+/** @param {string} text */
+const isPublicKey = (text) => text.startsWith("whpk_");
+
+/**
+ * The public key of a project verifies the signatures `v1a`.
+ * @param {string} key `whpk_` and the key in base64
+ * @param {Uint8Array} signed
+ * @param {string[]} given
+ */
+function isSignedBy(key, signed, given) {
+  const x = Buffer.from(key.slice("whpk_".length), "base64").toString("base64url");
+  const publicKey = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  return given.some(
+    (each) => each.startsWith("v1a,") && verify(null, signed, publicKey, Buffer.from(each.slice(4), "base64")),
+  );
 }
 
 /**

@@ -19,8 +19,8 @@ final class WebhookVerificationError extends Exception
 /**
  * @param string          $body    the raw body: file_get_contents('php://input')
  * @param array           $headers names and values, in any case: getallheaders(), or $_SERVER
- * @param string|string[] $secrets the webhook's whole secret, usually with "whsec_", or a list, of which one
- *                                 must match
+ * @param string|string[] $secrets the webhook's whole secret, usually with "whsec_", or the project's public key,
+ *                                 "whpk_…", or a list, of which one must match
  * @param string          $scheme  "standard" is webhook-signature, which covers id, time and body. "body" is
  *                                 X-Service-Signature, which covers only the body, so that a replayed delivery always
  *                                 verifies; the id is then the SHA-256 of the body.
@@ -78,11 +78,44 @@ function verify_standard_webhook(string $body, array $headers, array $secrets, i
     if ($age < -$toleranceSeconds) {
         throw new WebhookVerificationError('timestamp_too_new');
     }
+    $given = preg_split('/,?\s+/', $signature);
+    foreach (array_filter($secrets, 'is_webhook_public_key') as $key) {
+        if (is_signed_by($key, "$id.$timestamp.$body", array_slice($given, 0, 10))) {
+            return $id;
+        }
+    }
     $expected = array_map(function (string $secret) use ($id, $timestamp, $body): string {
         return 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", standard_webhook_key($secret), true));
-    }, $secrets);
-    require_webhook_match($expected, preg_split('/,?\s+/', $signature));
+    }, without_public_keys($secrets));
+    require_webhook_match($expected, $given);
     return $id;
+}
+
+function is_webhook_public_key(string $text): bool
+{
+    return str_starts_with($text, 'whpk_');
+}
+
+/** A public key is no secret: whoever knows it could sign with it. */
+function without_public_keys(array $secrets): array
+{
+    return array_filter($secrets, fn (string $secret): bool => !is_webhook_public_key($secret));
+}
+
+/** The public key of a project, whpk_ and the key in base64, verifies the signatures v1a. Needs the extension sodium, which PHP has. */
+function is_signed_by(string $key, string $signed, array $given): bool
+{
+    $publicKey = base64_decode(substr($key, strlen('whpk_')));
+    foreach ($given as $each) {
+        $signature = str_starts_with($each, 'v1a,') ? base64_decode(substr($each, 4)) : '';
+        if (
+            strlen($signature) === SODIUM_CRYPTO_SIGN_BYTES
+            && sodium_crypto_sign_verify_detached($signature, $signed, $publicKey)
+        ) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text. */
@@ -101,7 +134,7 @@ function verify_webhook_body(string $body, array $headers, array $secrets): stri
 {
     $given = required_webhook_header($headers, 'x-service-signature')
         . ',' . ($headers['x-service-signature-previous'] ?? '');
-    $expected = array_map(fn (string $secret): string => 'sha256=' . hash_hmac('sha256', $body, $secret), $secrets);
+    $expected = array_map(fn (string $secret): string => 'sha256=' . hash_hmac('sha256', $body, $secret), without_public_keys($secrets));
     require_webhook_match($expected, preg_split('/,\s*/', $given));
     return hash('sha256', $body);
 }

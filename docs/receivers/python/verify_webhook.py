@@ -25,7 +25,7 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
     Returns (id, payload): an id that is the same for every attempt of a delivery, and the parsed body.
 
     body: the raw body, in bytes. headers: a mapping of names to values, in any case.
-    secrets: the webhook's whole secret, usually with "whsec_", or a list, of which one must match. now: Unix time in seconds.
+    secrets: the webhook's whole secret, usually with "whsec_", or the project's public key, "whpk_…", or a list, of which one must match. now: Unix time in seconds.
     scheme: "standard" is webhook-signature, which covers id, time and body. "body" is X-Service-Signature, which covers
     only the body, so that a replayed delivery always verifies; the id is then the SHA-256 of the body.
     Raises WebhookVerificationError, or TypeError or ValueError when an argument is not valid.
@@ -63,9 +63,37 @@ def _verify_standard(body, headers, secrets, tolerance_seconds, now):
     if age < -tolerance_seconds:
         raise WebhookVerificationError("timestamp_too_new")
     signed = _bytes(f"{delivery_id}.{timestamp}.") + body
-    digests = [hmac.new(_standard_key(secret), signed, hashlib.sha256).digest() for secret in secrets]
-    _require_match(["v1," + base64.b64encode(digest).decode() for digest in digests], re.split(r",?\s+", signature))
+    given = re.split(r",?\s+", signature)
+    if any(_is_public_key(key) and _is_signed_by(key, signed, given[:10]) for key in secrets):
+        return delivery_id
+    digests = [hmac.new(_standard_key(secret), signed, hashlib.sha256).digest() for secret in _without_public_keys(secrets)]
+    _require_match(["v1," + base64.b64encode(digest).decode() for digest in digests], given)
     return delivery_id
+
+
+def _is_public_key(text):
+    return text.startswith("whpk_")
+
+
+def _without_public_keys(secrets):
+    """A public key is no secret: whoever knows it could sign with it."""
+    return [secret for secret in secrets if not _is_public_key(secret)]
+
+
+def _is_signed_by(key, signed, given):
+    """The public key of a project verifies the signatures v1a. Needs the package cryptography."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    public_key = Ed25519PublicKey.from_public_bytes(base64.b64decode(key[len("whpk_") :]))
+    for each in given:
+        try:
+            if each.startswith("v1a,"):
+                public_key.verify(base64.b64decode(each[4:]), bytes(signed))
+                return True
+        except (InvalidSignature, ValueError):
+            pass
+    return False
 
 
 def _standard_key(secret):
@@ -77,7 +105,7 @@ def _standard_key(secret):
 def _verify_body(body, headers, secrets):
     """The key is the whole secret as text."""
     given = _required(headers, "x-service-signature") + "," + headers.get("x-service-signature-previous", "")
-    expected = ["sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest() for secret in secrets]
+    expected = ["sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest() for secret in _without_public_keys(secrets)]
     _require_match(expected, re.split(r",\s*", given))
     return hashlib.sha256(body).hexdigest()
 

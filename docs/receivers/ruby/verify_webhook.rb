@@ -22,7 +22,7 @@ module PlatformWebhook
   # Returns [id, payload]: an id that is the same for every attempt of a delivery, and the parsed body.
   #
   # body: the raw body, a String. headers: a Hash of names and values, in any case, or the Rack environment.
-  # secrets: the webhook's whole secret, usually with "whsec_", or a list, of which one must match. now: Unix time in seconds.
+  # secrets: the webhook's whole secret, usually with "whsec_", or the project's public key, "whpk_…", or a list, of which one must match. now: Unix time in seconds.
   # scheme: :standard is webhook-signature, which covers id, time and body. :body is X-Service-Signature, which covers only
   # the body, so that a replayed delivery always verifies; the id is then the SHA-256 of the body.
   # Raises VerificationError, or ArgumentError when an argument is not valid.
@@ -57,11 +57,30 @@ module PlatformWebhook
     raise VerificationError, "timestamp_too_new" if age < -tolerance_seconds
 
     signed = "#{id}.#{timestamp}.".b + bytes
-    expected = secrets.map do |secret|
+    given = signature.split(/,?\s+/)
+    return id if secrets.any? { |secret| public_key?(secret) && signed_by?(secret, signed, given.first(10)) }
+
+    expected = secrets.reject { |secret| public_key?(secret) }.map do |secret|
       "v1,#{[OpenSSL::HMAC.digest("SHA256", standard_key(secret), signed)].pack("m0")}"
     end
-    require_match(expected, signature.split(/,?\s+/))
+    require_match(expected, given)
     id
+  end
+
+  # A public key is no secret: whoever knows it could sign with it.
+  def public_key?(text)
+    text.start_with?("whpk_")
+  end
+
+  # The public key of a project, whpk_ and the key in base64, verifies the signatures v1a.
+  def signed_by?(key, signed, given)
+    # What is before the key in its usual form: RFC 8410, section 4.
+    public_key = OpenSSL::PKey.read(["302a300506032b6570032100"].pack("H*") + key.delete_prefix("whpk_").unpack1("m"))
+    given.select { |each| each.start_with?("v1a,") }.any? do |each|
+      public_key.verify(nil, each.delete_prefix("v1a,").unpack1("m"), signed)
+    rescue OpenSSL::PKey::PKeyError
+      false
+    end
   end
 
   # The key is the part of the secret after whsec_, decoded from base64. Any other secret is the key itself, as text.
@@ -73,7 +92,7 @@ module PlatformWebhook
   # The key is the whole secret as text.
   def verify_body(bytes, headers, secrets)
     given = "#{required(headers, "x-service-signature")},#{headers["x-service-signature-previous"].to_s.b}"
-    expected = secrets.map { |secret| "sha256=#{OpenSSL::HMAC.hexdigest("SHA256", secret, bytes)}" }
+    expected = secrets.reject { |secret| public_key?(secret) }.map { |secret| "sha256=#{OpenSSL::HMAC.hexdigest("SHA256", secret, bytes)}" }
     require_match(expected, given.split(/,\s*/))
     OpenSSL::Digest.hexdigest("SHA256", bytes)
   end
@@ -97,5 +116,5 @@ module PlatformWebhook
     raise VerificationError, "invalid_payload"
   end
 
-  private_class_method :verify_standard, :verify_body, :required, :require_match, :parse
+  private_class_method :verify_standard, :verify_body, :public_key?, :signed_by?, :required, :require_match, :parse
 end

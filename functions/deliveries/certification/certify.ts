@@ -3,6 +3,7 @@ import { log } from "../../foundation/platform/log.ts";
 import { allEnded } from "../../foundation/platform/parallel.ts";
 import { credentialsIn, ownHeaders } from "../../webhooks/receiver/delivery-headers.ts";
 import { legacySignatureHeader } from "../../webhooks/receiver/legacy-signature-header.ts";
+import { signingOf } from "../../webhooks/receiver/project-keys.ts";
 import * as receivers from "../../webhooks/receiver/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../../webhooks/receiver/signature.ts";
 import { withoutSent } from "../../webhooks/receiver/without-sent.ts";
@@ -47,6 +48,7 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
     foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
     now,
     legacy,
+    signing: await signingOf(webhook, now),
     randomId: randomUUID,
   });
   const own = ownHeaders(secrets.headers, legacy);

@@ -1,6 +1,8 @@
 import { sampleFields } from "../../foundation/events/sample-event.ts";
 import type { LegacySignatureHeader } from "../../foundation/manifest/legacy-signature-header.ts";
 import { deliveryHeaders } from "../../webhooks/receiver/delivery-headers.ts";
+import { projectKey } from "../../webhooks/receiver/project-key.ts";
+import type { Signing } from "../../webhooks/receiver/signing.ts";
 import { subscribedNames } from "../../webhooks/webhook/subscribed-names.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import { contentOf } from "../sending/delivery-content.ts";
@@ -27,6 +29,7 @@ interface ProbeInputs {
   now: Date;
   /** As of deliveries; absent = none. */
   legacy?: LegacySignatureHeader | undefined;
+  signing?: Signing | undefined;
   /** Returns a random UUID. */
   randomId(): string;
 }
@@ -51,21 +54,25 @@ export function probeRequests(inputs: ProbeInputs): Record<Probe, ProbeRequest> 
     valid,
     repeated: valid,
     unusual_body: signed(inputs, unusualBody(inputs), secrets, now),
-    forged_signature: signed(inputs, plainBody(inputs), [foreignSecret], now),
+    forged_signature: signed(inputs, plainBody(inputs), [foreignSecret], now, forged(inputs)),
     stale_timestamp: signed(inputs, plainBody(inputs), secrets, new Date(now.getTime() - STALE_MS)),
     cut_body: { ...complete, body: complete.body.slice(0, complete.body.length / 2) },
   };
 }
 
+const forged = ({ webhook, foreignSecret, signing }: ProbeInputs): Signing | undefined =>
+  signing && { ...signing, key: projectKey(foreignSecret, webhook.project_id) };
+
 function signed(
-  { certificationId, webhook, legacy, randomId }: ProbeInputs,
+  { certificationId, webhook, legacy, signing: usual, randomId }: ProbeInputs,
   body: string,
   secrets: readonly [string, ...string[]],
   at: Date,
+  signing = usual,
 ): ProbeRequest {
   const request = { id: randomId(), event: eventOf(webhook), body, test: true };
   const content = contentOf(request, webhook);
-  const headers = deliveryHeaders({ ...request, ...content }, secrets, at, legacy);
+  const headers = deliveryHeaders({ ...request, ...content }, secrets, at, { legacy, signing });
   return { headers: { ...headers, "X-Service-Probe": certificationId }, body: content.body };
 }
 

@@ -4,7 +4,7 @@ import { parseJsonExactly } from "../../foundation/events/deployment-event.ts";
 import { eventName } from "../../foundation/events/event-name-input.ts";
 import { failureCodes } from "../../foundation/events/failure-code.ts";
 import type { WebhookEventName } from "../../foundation/events/webhook-event.ts";
-import { fields, invalidField, isoTime, timeText, uuid } from "../../foundation/schema/input.ts";
+import { fields, invalidField, isoTime, orRequired, timeText, uuid } from "../../foundation/schema/input.ts";
 import { page, pageFields } from "../../foundation/schema/page.ts";
 import { failureHint } from "../../webhooks/receiver/failure-hints.ts";
 import { subscribedNames } from "../../webhooks/webhook/subscribed-names.ts";
@@ -143,9 +143,15 @@ export const replayInput = (now: Date) =>
     cursor: z.optional(uuid),
   });
 
-/** Body of a test delivery: the event to simulate. */
+/** Body of a test delivery: the event to simulate, and fields of its data. */
 export const testDeliveryInput = fields({
   event: z.optional(eventName(subscribableNames)),
+  data: z.optional(
+    z.record(z.string(), z.unknown(), orRequired("must be a JSON object")).check(
+      // Some parsers, such as that of Go, read any case of the name.
+      z.refine((data) => !Object.keys(data).some((name) => /^test$/iu.test(name)), "must not have test, which is true"),
+    ),
+  ),
 });
 
 /**
@@ -159,5 +165,6 @@ export function testedEvent(
   const names = subscribedNames(events);
   const name = event ?? names[0];
   if (name !== undefined && names.includes(name)) return name;
-  throw invalidField("event", `must be an event to which the webhook subscribes: ${names.join(", ")}`);
+  const rule = names.length > 0 ? `: ${names.join(", ")}` : ", and the service has none of those: change them first";
+  throw invalidField("event", `must be an event to which the webhook subscribes${rule}`);
 }

@@ -22,7 +22,7 @@ export const handler = defineEndpoint(endpoints.sendTestDelivery, {
     const name = testedEvent(input, webhook);
     await chargeRequest(webhook.project_id, "test", now);
     const sample = { projectId: webhook.project_id, id: randomUUID(), now };
-    const event = sampleWebhookEvent(name, sample, { test: true });
+    const event = sampleWebhookEvent(name, sample, { ...input.data, test: true });
     const delivery = createDelivery(event, webhook, now);
     const details = { delivery_id: delivery.id, event: delivery.event };
     await recordRequest("webhook.test_requested", actor, webhook, details, now);

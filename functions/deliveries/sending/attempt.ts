@@ -3,6 +3,7 @@ import { MASK } from "../../foundation/http/masked.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { credentialsIn, deliveryHeaders, ownHeaders } from "../../webhooks/receiver/delivery-headers.ts";
 import { legacySignatureHeader } from "../../webhooks/receiver/legacy-signature-header.ts";
+import { signingOf } from "../../webhooks/receiver/project-keys.ts";
 import type { Outcome } from "../../webhooks/receiver/receiver-client.ts";
 import * as receivers from "../../webhooks/receiver/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../../webhooks/receiver/signature.ts";
@@ -39,7 +40,10 @@ export async function makeAttempt(
   const { id, event, test = false } = basis;
   const content = contentOf(basis, webhook);
   const legacy = legacySignatureHeader();
-  const headers = deliveryHeaders({ id, event, test, ...content }, signers, at, legacy);
+  const headers = deliveryHeaders({ id, event, test, ...content }, signers, at, {
+    legacy,
+    signing: await signingOf(webhook, at),
+  });
   const own = ownHeaders(secrets.headers, legacy);
   // Decided here, not in fan-out: what is in a queue at the switch would be sent in shadow mode, or lost after it. It is no attempt,
   // which would claim a request that no receiver saw, and not held, which a recovery would send after the switch.

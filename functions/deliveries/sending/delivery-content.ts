@@ -1,4 +1,4 @@
-import { eventRow } from "../../foundation/events/catalogue.ts";
+import { eventRow, isFinal } from "../../foundation/events/catalogue.ts";
 import { parseJsonExactly, sequenceOf } from "../../foundation/events/deployment-event.ts";
 import { type Formatted, formatted } from "../../webhooks/formats/format.ts";
 import type { FormattedEvent } from "../../webhooks/formats/message.ts";
@@ -20,8 +20,8 @@ export function contentOf(
   { id, event, body, test = false }: Pick<Delivery, "id" | "event" | "body" | "test">,
   { format, subscription }: Pick<Webhook, "format" | "subscription">,
 ): DeliveryContent {
-  const { final = false, tone = "neutral" } = eventRow(event) ?? {};
-  const sequence = String(sequenceOf(id, final));
+  const { tone = "neutral" } = eventRow(event) ?? {};
+  const sequence = String(sequenceOf(id, isFinal(event)));
   if (format === undefined && subscription === undefined) return { body, sequence };
   const fields = parseJsonExactly(body) as Pick<FormattedEvent, "project_id" | "deployment_id" | "timestamp" | "data">;
   const all = { ...fields, deliveryId: id, event, tone, sequence, isTest: test };

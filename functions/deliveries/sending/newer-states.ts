@@ -1,4 +1,4 @@
-import { eventRow } from "../../foundation/events/catalogue.ts";
+import { isFinal } from "../../foundation/events/catalogue.ts";
 import {
   createDeploymentEvent,
   deliveryIdOf,
@@ -9,7 +9,7 @@ import {
 import { log } from "../../foundation/platform/log.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { firstIdAt, timeOfUuid } from "../../foundation/platform/uuid.ts";
-import { receives } from "../../webhooks/webhook/event-filter.ts";
+import { listsEvent, receives } from "../../webhooks/webhook/event-filter.ts";
 import type { Webhook } from "../../webhooks/webhook/webhook.ts";
 import * as events from "../feed/event-store.ts";
 import { eventIdOfRow, LATE_MS } from "../feed/feed-position.ts";
@@ -31,6 +31,12 @@ import { superseded } from "../line/delivery-transitions.ts";
 const END = "g";
 
 /**
+ * Upper bound on the megabytes that one read returns, from the oldest on: newer states of a deployment are near it, and the feed of a busy
+ * project is long. What is behind the bound supersedes nothing.
+ */
+const MAX_PAGES = 10;
+
+/**
  * How much later than its time a change of a webhook may be stored: an event that arrives in between may have been compared with the webhook
  * as it was before.
  */
@@ -44,13 +50,17 @@ export class NewerStates {
   /** The events from this id on are known, as far as they were stored at `#readAt`; undefined = none is. */
   #from: string | undefined;
   #readAt = 0;
+  /** Up to which id they are known. */
+  #until = END;
   /** From which id on the next read begins. */
   #wanted = END;
   #reading = Promise.resolve();
   #next: Promise<void> | undefined;
+  readonly #maxPages: number;
 
-  constructor(projectId: string) {
+  constructor(projectId: string, maxPages = MAX_PAGES) {
     this.#projectId = projectId;
+    this.#maxPages = maxPages;
   }
 
   /** Returns the id of a delivery to this webhook with a newer state than this one: the newest that is known. */
@@ -87,30 +97,39 @@ export class NewerStates {
   }
 
   async #read(): Promise<void> {
-    const [from, known, readAt] = [this.#wanted, this.#from, Date.now()];
-    // A late event has a copy where it was stored.
-    const ranges =
-      known === undefined
-        ? [[from, END]]
-        : [
-            [from, known],
-            [firstIdAt(this.#readAt - LATE_MS), END],
-          ];
-    for (const [first = "", end = ""] of ranges) {
-      if (first >= end) continue;
-      for await (const page of events.eventPages(this.#projectId, first, end)) {
-        for (const head of page) {
-          const ofDeployment = this.#known.get(head.deployment_id) ?? new Map<string, events.EventHead>();
-          this.#known.set(head.deployment_id, ofDeployment.set(eventIdOfRow(head), head));
-        }
+    const [from, readAt] = [this.#wanted, Date.now()];
+    this.#wanted = END;
+    if (this.#from !== undefined && from <= this.#until) {
+      // A late event has a copy where it was stored.
+      await this.#readBetween(firstIdAt(this.#readAt - LATE_MS), END);
+      if (from < this.#from) {
+        await this.#readBetween(from, this.#from);
+        this.#from = from;
       }
+    } else {
+      this.#until = await this.#readBetween(from, END);
+      this.#from = from;
     }
-    this.#from = from;
     this.#readAt = readAt;
+  }
+
+  /** @returns the id up to which the events were read: the end, or that of the last one within the bound */
+  async #readBetween(first: string, end: string): Promise<string> {
+    let pages = 0;
+    for await (const page of events.eventPages(this.#projectId, first, end)) {
+      for (const head of page) {
+        const ofDeployment = this.#known.get(head.deployment_id) ?? new Map<string, events.EventHead>();
+        this.#known.set(head.deployment_id, ofDeployment.set(eventIdOfRow(head), head));
+      }
+      const last = page.at(-1);
+      if (++pages === this.#maxPages && last) return last.id;
+    }
+    return end;
   }
 
   /** Returns the id of the delivery of an event to a webhook; undefined = there may be none. */
   async #deliveryOf(head: events.EventHead, webhook: Webhook): Promise<string | undefined> {
+    if (!listsEvent(webhook.events, head.event)) return undefined;
     const body = await events.bodyOf(this.#projectId, eventIdOfRow(head));
     if (body === undefined) return undefined;
     const event = createDeploymentEvent(parseJsonExactly(body) as EventContent);
@@ -122,8 +141,6 @@ export class NewerStates {
     return isPlanned || (await deliveries.find(webhook.id, id)) ? id : undefined;
   }
 }
-
-const isFinal = (event: string): boolean => eventRow(event)?.final ?? false;
 
 /**
  * Ends a delivery whose state is no longer the newest of its deployment, if its webhook wants the latest only.

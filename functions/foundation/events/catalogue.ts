@@ -37,6 +37,9 @@ export function deploymentEventRows(): ReadonlyMap<string, EventRow> {
 export const eventRow = (name: string): EventRow | undefined =>
   deploymentEventRows().get(name) ?? (webhookEvents as Record<string, EventRow>)[name];
 
+/** Returns whether a deployment ends with an event. One that the stage has no longer may have been the end of those before. */
+export const isFinal = (name: string): boolean => eventRow(name)?.final ?? true;
+
 /** Returns the names of the events that a webhook can subscribe to. */
 export const subscribableNames = (): string[] => [...deploymentEventRows().keys(), ...Object.keys(webhookEvents)];
 

@@ -54,10 +54,10 @@ export function sampleFields(event: string, { projectId, id, now }: SampleFields
 
 /**
  * Creates an event of sample data.
- * @param marks further fields of `data`; default: none
+ * @param more replaces fields of `data`; default: none
  */
-export function sampleWebhookEvent(event: string, sample: SampleFields, marks: { test?: true } = {}): WebhookEvent {
-  const { project_id, timestamp, data } = sampleFields(event, sample, marks);
+export function sampleWebhookEvent(event: string, sample: SampleFields, more: object = {}): WebhookEvent {
+  const { project_id, timestamp, data } = sampleFields(event, sample, more);
   const fields = { project_id, timestamp, data };
   return isHealthEvent(event)
     ? createHealthEvent(event, { id: sample.id, ...fields })

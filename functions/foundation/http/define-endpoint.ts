@@ -93,6 +93,15 @@ export const created = (data: { id: string }): EndpointResponse => ({ statusCode
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
 
+/** A request whose body was not parsed. */
+export interface ForeignRequest {
+  text: string;
+  /** @param name in lower case */
+  header(name: string): string | undefined;
+  actor: Actor;
+  now: Date;
+}
+
 interface EndpointDefinition<
   Params extends string,
   Schema extends z.ZodMiniType,
@@ -106,6 +115,8 @@ interface EndpointDefinition<
   input?: Schema | (() => Schema);
   /** Schema of the query parameters, created with `fields`; absent = the endpoint has none. */
   query?: Query;
+  /** Answers a request in the form of another service, which fixes the JSON of both; returns undefined for another one. */
+  answerForeign?(request: ForeignRequest): Promise<object | undefined>;
   run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>, Caller>): Promise<EndpointResponse>;
 }
 
@@ -118,7 +129,7 @@ const noQuery = fields({});
 /** Creates the Lambda handler of an endpoint. @param row its row in `endpoints.ts` */
 export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
   row: R,
-  { input, query, run }: EndpointDefinition<ParamOf<R["path"]>, Schema, Query, CallerOf<R>>,
+  { input, query, answerForeign, run }: EndpointDefinition<ParamOf<R["path"]>, Schema, Query, CallerOf<R>>,
 ) {
   const { method, path, access, permission } = row;
   const isRepeatable = "repeatReturns" in row;
@@ -129,14 +140,18 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
     const params = readParams(event);
     const role = identity && (await requireAccess({ access, permission }, identity, params));
     const given = parse(query ?? noQuery, event.queryStringParameters ?? {}, "query parameter") as z.output<Query>;
+    const actor = actorOf(identity, event.requestContext);
     const schema = typeof input === "function" ? input() : input;
+    const header = (name: string) => headerOf(event.headers, name);
+    const foreign = await answerForeign?.({ text: textOf(event), header, actor, now: new Date() });
+    if (foreign) return { statusCode: 200, body: JSON.stringify(foreign) };
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
-    const header = isRepeatable ? headerOf(event.headers, "idempotency-key") : undefined;
+    const idempotencyKey = isRepeatable ? header("idempotency-key") : undefined;
     const userId = identity ? idempotencyScopeOf(identity, params.project_id) : "";
     // Not the requested path: it has the base path of a custom domain, and ids in any case.
     const target = JSON.stringify([`${method} ${path}`, Object.entries(params).sort()]);
-    const request = repeatableRequest(header, { userId, route: target, input: body });
+    const request = repeatableRequest(idempotencyKey, { userId, route: target, input: body });
     const call = async () => {
       if (identity && "credentialsPerMinutePerUser" in row)
         await chargeCredential(identity.userId, row.credentialsPerMinutePerUser, now);
@@ -146,7 +161,7 @@ export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Quer
         query: given,
         requestUrl: requestUrl(event),
         identity: identity as CallerOf<R>,
-        actor: actorOf(identity, event.requestContext),
+        actor,
         onceOnly: (repeated) => outcomeItems(request, repeated, now),
         now,
       });
@@ -182,15 +197,19 @@ function logWrite(
   log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 
+export const textOf = ({ body, isBase64Encoded }: APIGatewayProxyEvent): string =>
+  isBase64Encoded ? Buffer.from(body ?? "", "base64").toString("utf8") : (body ?? "");
+
 export const MAX_BODY_BYTES = 64 * 1024;
 
 /**
  * Parses the body. A missing body counts as an empty object, so it is valid where all fields are optional.
  * @throws ApiError `payload_too_large`, `unsupported_media_type` or `invalid_json`
  */
-function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unknown {
-  if (!body) return {};
-  const text = isBase64Encoded ? Buffer.from(body, "base64").toString("utf8") : body;
+function readJson(event: APIGatewayProxyEvent): unknown {
+  const { headers } = event;
+  const text = textOf(event);
+  if (text === "") return {};
   if (Buffer.byteLength(text) > MAX_BODY_BYTES) {
     throw new ApiError("payload_too_large", `The body is larger than the limit of ${MAX_BODY_BYTES / 1024} KB.`);
   }

@@ -144,7 +144,7 @@ export const endpoints = {
     method: "POST",
     path: "/v1/credentials/revoke",
     file: "identity/api-keys/revoke-leaked",
-    settings: ["importedKeys", "importedKeysPepper"],
+    settings: ["importedKeys", "importedKeysPepper", "secretScanning"],
     access: "anyone",
     permission: "none",
     // A hundred keys of one user are removed one after the other.
@@ -154,7 +154,7 @@ export const endpoints = {
     uses: [
       {
         tables: {
-          apiKeys: ["BatchGetItem", "DeleteItem"],
+          apiKeys: ["BatchGetItem", "PutItem", "DeleteItem"],
           userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
           notifications: ["PutItem", "DeleteItem", "Query"],
           revocations: ["PutItem"],

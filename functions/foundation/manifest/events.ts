@@ -211,7 +211,7 @@ export function ownEventsProblem(value: unknown): string | undefined {
     if (data !== undefined && (typeof data !== "object" || data === null || Array.isArray(data))) {
       return `${at}: data must be a JSON Schema.`;
     }
-    if (JSON.stringify(data ?? {}).length > MAX_SCHEMA_BYTES) {
+    if (new TextEncoder().encode(JSON.stringify(data ?? {})).length > MAX_SCHEMA_BYTES) {
       return `${at}: the schema of data must have at most ${MAX_SCHEMA_BYTES} bytes.`;
     }
   }

@@ -44,11 +44,19 @@ export const gatewayResponses = {
   MISSING_AUTHENTICATION_TOKEN: {
     status: 404,
     code: "not_found",
-    message: "The route does not exist. Check the path.",
+    message: "The route does not exist. The paths of the API begin with /v1/.",
   },
   /** Unknown route in a request with an Authorization header, which API Gateway parses as an AWS signature. */
-  INVALID_SIGNATURE: { status: 404, code: "not_found", message: "The route does not exist. Check the path." },
-  RESOURCE_NOT_FOUND: { status: 404, code: "not_found", message: "The route does not exist. Check the path." },
+  INVALID_SIGNATURE: {
+    status: 404,
+    code: "not_found",
+    message: "The route does not exist. The paths of the API begin with /v1/.",
+  },
+  RESOURCE_NOT_FOUND: {
+    status: 404,
+    code: "not_found",
+    message: "The route does not exist. The paths of the API begin with /v1/.",
+  },
   REQUEST_TOO_LARGE: {
     status: 413,
     code: "payload_too_large",

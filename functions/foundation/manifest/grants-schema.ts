@@ -23,7 +23,7 @@ export type IndexKey = { [Key in TableKey]: `${Key}/${IndexName<(typeof tables)[
 type IndexName<Row> = Row extends { indexes: readonly { name: infer Name extends string }[] } ? Name : never;
 
 /** The key of a secret in Secrets Manager. */
-export type SecretKey = "jwtSecret";
+export type SecretKey = "jwtSecret" | "signatureSecret";
 
 /**
  * Options of a stage that a function gets in its environment. Those of deliveries go to all that use their table. With
@@ -35,6 +35,7 @@ export type SettingKey =
   | "permissions"
   | "importedKeys"
   | "importedKeysPepper"
+  | "secretScanning"
   | "legacySignatureHeader"
   | "events";
 

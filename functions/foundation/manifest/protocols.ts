@@ -8,6 +8,8 @@ import type { EndpointRow } from "./endpoints.ts";
 /** Where a client learns from which authorization server its tokens come (RFC 9728). */
 export const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 
+export const PUBLIC_KEYS_PATH = "/.well-known/http-message-signatures-directory";
+
 export const protocols = {
   /** Model Context Protocol. Calls the API as its caller, and nothing else: it has no grants. */
   serveMcp: {
@@ -51,5 +53,14 @@ export const protocols = {
     permission: "none",
     settings: ["credentials"],
     uses: {},
+  },
+  /** Public keys of a project (draft-meunier-webbotauth-httpsig-directory). */
+  getPublicKeys: {
+    method: "GET",
+    path: PUBLIC_KEYS_PATH,
+    file: "webhooks/receiver/get-public-keys",
+    access: "anyone",
+    permission: "none",
+    uses: { reads: ["signatureSecret"] },
   },
 } as const satisfies Record<string, Omit<EndpointRow, "id">>;

@@ -62,6 +62,7 @@ const sending = {
     notifications: ["PutItem", "Query"],
   },
   sendsTo: ["slowDeliveries"],
+  reads: ["signatureSecret"],
 } as const satisfies Grants;
 
 /** The calls that plan new deliveries and let them wait. */

@@ -63,9 +63,10 @@ export function secretsManager(): SecretsManagerClient {
 /** Reads the current and the previous version of a secret. A version that does not exist is undefined. */
 export async function secretVersions(
   arn: string,
-): Promise<{ current?: string | undefined; previous?: string | undefined }> {
-  const [current, previous] = await Promise.all(
-    ["AWSCURRENT", "AWSPREVIOUS"].map(async (VersionStage) => {
+  stages = ["AWSCURRENT", "AWSPREVIOUS"],
+): Promise<{ current?: string | undefined; previous?: string | undefined; pending?: string | undefined }> {
+  const [current, previous, pending] = await Promise.all(
+    stages.map(async (VersionStage) => {
       try {
         const value = await secretsManager().send(new GetSecretValueCommand({ SecretId: arn, VersionStage }));
         return value.SecretString;
@@ -75,7 +76,7 @@ export async function secretVersions(
       }
     }),
   );
-  return { current, previous };
+  return { current, previous, pending };
 }
 
 type Items = Record<string, unknown>[];

@@ -85,6 +85,8 @@ const DEFAULT_JWT_MAX_LIFETIME_SECONDS = 3600;
 const DEFAULT_JWT_CLOCK_SKEW_SECONDS = 60;
 const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 24 * 3600;
 
+const GITHUB_SCANNER_KEYS = "https://api.github.com/meta/public_keys/secret_scanning";
+
 export const settings = {
   /** Name of the stage: the dimension that separates the metrics of stages. */
   stage: () => optional("STAGE") ?? "local",
@@ -115,8 +117,8 @@ export const settings = {
    * DNS servers that resolve the host names of receivers, as `192.0.2.1:53`; empty for those of the operating system.
    */
   dnsServers: () => (optional("DNS_SERVERS") ?? "").split(",").flatMap((part) => part.trim() || []),
-  /** Address of the API, for the functions that call or name it; undefined in a local run, which has that of the request. */
-  apiUrl: () => (settings.isLocal() ? undefined : required("API_ADDRESS")),
+  /** Address of the API, for the functions that call or name it; undefined in a local run before it listens. */
+  apiUrl: () => optional("API_ADDRESS") ?? (settings.isLocal() ? undefined : required("API_ADDRESS")),
   /** Origins of the web pages that may call the API (CORS); empty = none. */
   corsOrigins: () => (optional("CORS_ORIGINS") ?? "").split(",").flatMap((part) => part.trim() || []),
   jwtSecret: () => optional("JWT_SECRET"),
@@ -157,6 +159,11 @@ export const settings = {
   importedKeysPepper: () =>
     required("IMPORTED_KEYS_PEPPER", ". IMPORTED_KEYS has keys with the hash hmac-sha256, which need it"),
   importedKeysPepperArn: () => optional("IMPORTED_KEYS_PEPPER_ARN"),
+  /** The secret from which the keys of projects follow (webhooks/receiver/project-key.ts), and its ARN on AWS. */
+  signatureSecret: () => required("SIGNATURE_SECRET"),
+  signatureSecretArn: () => optional("SIGNATURE_SECRET_ARN"),
+  /** Address of the public keys of the scanner that may report leaked keys (identity/api-keys/scanner-keys.ts). */
+  secretScanningKeysUrl: () => optional("SECRET_SCANNING_KEYS_URL") ?? GITHUB_SCANNER_KEYS,
   /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
   oidcIssuers: () => optional("OIDC_ISSUERS"),
 };

@@ -20,14 +20,19 @@ interface Read<Value> {
 /**
  * Caches what is derived from a secret in Secrets Manager for five minutes. Concurrent callers share a read.
  * @param name of the secret in the log
+ * @param stages of the versions; absent = the current and the previous one
  * @param parse throws when the secret cannot be used, which counts as a failed read
  */
-export function secretCache<Value>(name: string, parse: (versions: Versions, arn: string) => Value) {
+export function secretCache<Value>(
+  name: string,
+  parse: (versions: Versions, arn: string) => Value,
+  stages?: Parameters<typeof secretVersions>[1],
+) {
   const reads = new Map<string, Read<Value>>();
 
   function read(arn: string, at: number): Promise<Value> {
     const stale = reads.get(arn);
-    const load = async () => parse(await secretVersions(arn), arn);
+    const load = async () => parse(await secretVersions(arn, stages), arn);
     const value = load().catch((error: unknown) => {
       if (stale === undefined || stale.hasFailed) {
         Object.assign(latest, { hasFailed: true, expiresAt: at + FAILURE_CACHE_TTL_MS });

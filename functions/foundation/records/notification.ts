@@ -37,6 +37,13 @@ interface AboutKey {
 /** Why a key was revoked: its user deleted it, it was reported as leaked, or the platform or an admin removed its owner. */
 export type RevocationReason = "deleted" | "leaked" | "revoked_by_platform" | "service_account_deleted";
 
+/** Where a scanner has found a key, as it says: text of others. */
+export interface LeakPlace {
+  url?: string;
+  /** What it was in: `content`, `commit`, `issue_body` and others. */
+  source?: string;
+}
+
 /** The data of a notification, by type. The types are part of the API. */
 export interface NotificationData {
   "webhook.failing": AboutWebhook;
@@ -50,6 +57,8 @@ export interface NotificationData {
     key_prefix: string | null;
     reason: RevocationReason;
     secret: "current" | "earlier";
+    /** Present if a scanner said where it was. */
+    found?: LeakPlace;
   };
 }
 

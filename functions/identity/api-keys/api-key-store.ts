@@ -23,7 +23,12 @@ import { log } from "../../foundation/platform/log.ts";
 import { allEnded, inBatches, inParallel } from "../../foundation/platform/parallel.ts";
 import type { AuditAction } from "../../foundation/records/audit-event.ts";
 import { auditPut } from "../../foundation/records/audit-store.ts";
-import { type NotificationInput, nextReminder, type RevocationReason } from "../../foundation/records/notification.ts";
+import {
+  type LeakPlace,
+  type NotificationInput,
+  nextReminder,
+  type RevocationReason,
+} from "../../foundation/records/notification.ts";
 import {
   notificationPut,
   notificationPuts,
@@ -84,9 +89,10 @@ function revocation(
   record: ApiKey | undefined,
   reason: RevocationReason,
   secret: "current" | "earlier",
+  found?: LeakPlace,
 ): NotificationInput {
   const { name = null, key_prefix = null } = record ?? {};
-  const data = { api_key_id: id, user_id, name, key_prefix, reason, secret };
+  const data = { api_key_id: id, user_id, name, key_prefix, reason, secret, ...(found && { found }) };
   return { type: "api_key.revoked", ...(project_id !== undefined && { project_id }), data };
 }
 
@@ -357,6 +363,31 @@ export async function remove(
 interface StoredKey {
   entry: KeyEntry;
   record: ApiKey | undefined;
+  /** Where it has leaked. */
+  found?: LeakPlace | undefined;
+}
+
+/** Begins the key of the item that says that a secret has leaked, for a report that is repeated. */
+const LEAKED = "leaked:";
+const LEAK_KEPT_SECONDS = 90 * 24 * 3600;
+
+const leakPut = (key_hash: string, reason: RevocationReason): Record<string, TransactItem> =>
+  reason === "leaked"
+    ? {
+        leak: {
+          Put: {
+            TableName: tableName("apiKeys"),
+            Item: { key_hash: LEAKED + key_hash, delete_after: Math.ceil(Date.now() / 1000) + LEAK_KEPT_SECONDS },
+          },
+        },
+      }
+    : {};
+
+/** Returns those of these hashes whose secrets have leaked in the last 90 days. */
+export async function leakedBefore(hashes: string[]): Promise<Set<string>> {
+  const keys = hashes.map((hash) => ({ key_hash: LEAKED + hash }));
+  const items = await readMany<{ key_hash: string }>("apiKeys", keys);
+  return new Set(items.map(({ key_hash }) => key_hash.slice(LEAKED.length)));
 }
 
 const previousHashes = ({ previous = [] }: KeyEntry): string[] => previous.map(({ key_hash }) => key_hash);
@@ -374,14 +405,15 @@ async function areRemoved(
   revoked?: Revoked,
 ): Promise<boolean> {
   const named = revoked ? [revoked] : keys.map(({ entry }) => secretsOf(entry));
-  const notices = keys.map(({ entry, record }) => revocation(entry, record, reason, "current"));
+  const notices = keys.map(({ entry, record, found }) => revocation(entry, record, reason, "current", found));
   return transactIf({
     ...joined(
-      keys.map(({ entry, record }) => ({
+      keys.map(({ entry, record, found }) => ({
+        ...leakPut(entry.key_hash, reason),
         entry: { Delete: { ...entryKey(userId, entry.id), ...onlyIf(isUnchanged(entry)) } },
         record: { Delete: recordKey(entry.key_hash) },
         ...removals(previousHashes(entry)),
-        audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
+        audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason, found }),
         // One that is due already is dropped when it would be published.
         ...reminderDelete(record && nextReminder(record, new Date())),
       })),
@@ -404,25 +436,39 @@ const PARALLEL_USERS = 10;
  * Revokes the secrets with these hashes, ignoring unknown and expired ones. Revoking the current secret deletes the key; revoking
  * a previous one does not. After this returns, requests with them are rejected.
  * @param hashes at least one
+ * @param places where they have leaked, by hash
+ * @returns those that were valid
  */
-export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date, by: Actor): Promise<void> {
+export async function removeByHash(
+  hashes: string[],
+  reason: RevocationReason,
+  now: Date,
+  by: Actor,
+  places: ReadonlyMap<string, LeakPlace> = new Map(),
+): Promise<Set<string>> {
   // DynamoDB deletes the record of a secret up to days after its overlap. Its owner gets no second notification.
   const valid = (await recordsOf(hashes, true)).filter((record) => !isReplaced(record, now));
   const byUser = Map.groupBy(valid, ({ user_id }) => user_id);
   await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {
     // One after the other: concurrent transactions on the counter of the user cancel each other.
-    for (const record of records) await removeSecret(record, reason, by);
+    for (const record of records) await removeSecret(record, reason, by, places.get(record.key_hash));
   });
+  return new Set(valid.map(({ key_hash }) => key_hash));
 }
 
-async function removeSecret(record: ApiKey, reason: RevocationReason, by: Actor): Promise<void> {
+async function removeSecret(
+  record: ApiKey,
+  reason: RevocationReason,
+  by: Actor,
+  found: LeakPlace | undefined,
+): Promise<void> {
   const { user_id, id, key_hash } = record;
   try {
     await changeKey(user_id, id, async (entry) => {
       const isEnded =
         entry.key_hash === key_hash
-          ? await areRemoved(user_id, [{ entry, record }], by, reason)
-          : await isPreviousRemoved(entry, record, by, reason);
+          ? await areRemoved(user_id, [{ entry, record, found }], by, reason)
+          : await isPreviousRemoved(entry, { record, found }, by, reason);
       return isEnded ? entry : undefined;
     });
     log.info("api key removed", { user_id, key_id: id, reason });
@@ -437,13 +483,14 @@ const isNotFound = (error: unknown): boolean => error instanceof ApiError && err
 /** @returns true also when another request has ended the secret: then nothing is written, and nothing is logged */
 async function isPreviousRemoved(
   entry: KeyEntry,
-  record: ApiKey,
+  { record, found }: { record: ApiKey; found: LeakPlace | undefined },
   by: Actor,
   reason: RevocationReason,
 ): Promise<boolean> {
   const keyHash = record.key_hash;
   if (!entry.previous?.some(({ key_hash }) => key_hash === keyHash)) return true;
   return transactIf({
+    ...leakPut(keyHash, reason),
     entry: {
       Update: {
         ...entryKey(entry.user_id, entry.id),
@@ -455,8 +502,8 @@ async function isPreviousRemoved(
     },
     record: { Delete: { ...recordKey(keyHash), ...onlyIf(when`attribute_exists(key_hash)`) } },
     revocation: revocationPut({ key_id: entry.id, key_hashes: [keyHash] }, reason),
-    audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix }),
-    ...(await notificationPut(revocation(entry, record, reason, "earlier"))),
+    audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix, found }),
+    ...(await notificationPut(revocation(entry, record, reason, "earlier", found))),
   });
 }
 

@@ -8,6 +8,7 @@ import { leakInput, MAX_REVOKED_CREDENTIALS } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 import { importedKeyKinds } from "./imported-keys.ts";
 import { formsOf, keysIn } from "./key-format.ts";
+import { answerScanner } from "./scanner-report.ts";
 import { storedHashOf } from "./stored-hash.ts";
 
 /** Longer than ending one key usually takes, so that the time of the answer does not say whether a key existed. */
@@ -18,10 +19,12 @@ const LIMIT_REACHED = `This address has sent ${REVOCATIONS_PER_MINUTE_PER_ADDRES
 /**
  * Revokes the API keys in the given texts. Requires no credential: the holder of a key may revoke it. The response is the same
  * whether a key exists or not. Text without the checksum or the prefix of a key contains none, which anybody can compute: it
- * costs nothing, and is rejected if no text has a key, so that a finder does not believe that one was revoked.
+ * costs nothing, and is rejected if no text has a key, so that a finder does not believe that one was revoked. A scanner that signs
+ * its reports gets another answer.
  */
 export const handler = defineEndpoint(endpoints.revokeCredentials, {
   input: leakInput,
+  answerForeign: answerScanner,
   async run({ input: { credentials }, actor, now }) {
     const prefixes = importedKeyKinds().map(({ prefix }) => prefix);
     const keysOfTexts = credentials.map((text) => keysIn(text, prefixes)).filter((keys) => keys.length > 0);

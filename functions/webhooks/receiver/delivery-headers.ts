@@ -1,6 +1,7 @@
 import type { LegacySignatureHeader } from "../../foundation/manifest/legacy-signature-header.ts";
 import type { OwnHeader } from "../webhook/own-headers.ts";
 import { bodySignature, signatureHeaders } from "./signature.ts";
+import type { Signing } from "./signing.ts";
 
 interface DeliveryRequest {
   id: string;
@@ -15,17 +16,23 @@ interface DeliveryRequest {
   test?: boolean;
 }
 
+interface SigningOptions {
+  /** Header that has the value of `X-Service-Signature` too, until its date; absent = none. */
+  legacy?: LegacySignatureHeader | undefined;
+  /** Absent = with the secrets only. */
+  signing?: Signing | undefined;
+}
+
 /**
  * Returns the headers of a request to a receiver, without those of HTTP itself and those that a user has added.
  * @param secrets the current secret, and the unexpired previous ones, newest first
  * @param at time of the request
- * @param legacy header that has the value of `X-Service-Signature` too, until its date; absent = none
  */
 export function deliveryHeaders(
   { id, event, body, contentType = "application/json", sequence, test }: DeliveryRequest,
   [current, ...previous]: readonly [string, ...string[]],
   at: Date,
-  legacy?: LegacySignatureHeader,
+  { legacy, signing }: SigningOptions = {},
 ): Record<string, string> {
   return {
     "Content-Type": contentType,
@@ -34,7 +41,7 @@ export function deliveryHeaders(
     "X-Service-Delivery": id,
     "X-Service-Sequence": sequence,
     ...(test && { "X-Service-Test": "true" }),
-    ...signatureHeaders({ deliveryId: id, at, body }, current, previous),
+    ...signatureHeaders({ deliveryId: id, at, body }, current, previous, signing),
     ...(legacy && at < new Date(legacy.until) && { [legacy.name]: bodySignature(body, current) }),
   };
 }

@@ -149,7 +149,8 @@ function redirectHint(status: number, target?: string): string {
 const productFixes: Record<string, string> = {
   "slack:no_text": "found no message: set the format of the webhook to slack.",
   "slack:missing_text_or_fallback_or_attachments": "found no message: set the format of the webhook to slack.",
-  "slack:invalid_payload": "did not find a message of its form: set the format of the webhook to slack.",
+  "slack:invalid_payload":
+    "did not find a message of its form: set the format of the webhook to slack if it is another, and see the response.",
   "slack:channel_not_found": "does not find the channel: create a new incoming webhook, and set its URL.",
   "slack:channel_is_archived": "has archived the channel: restore it, or create an incoming webhook for another one.",
   "slack:no_team": "does not know the workspace: copy the whole URL of the incoming webhook again.",
@@ -159,10 +160,12 @@ const productFixes: Record<string, string> = {
   "slack:posting_to_general_channel_denied":
     "forbids messages to this channel: an admin of the workspace must allow them.",
   "discord:50006": "found an empty message: set the format of the webhook to discord.",
-  "discord:50035": "did not find a message of its form: set the format of the webhook to discord.",
+  "discord:50035":
+    "did not find a message of its form: set the format of the webhook to discord if it is another, and see the response.",
   "discord:50027": "does not know the token in the URL: copy the whole URL of its webhook again.",
   "discord:10015": "has deleted its webhook: create a new one there, and set its URL.",
 };
+const LIMITED = "limits messages; the delivery waits as long as it asks for.";
 const GONE_IN_SLACK = "has removed the incoming webhook: create a new one, and set its URL.";
 for (const code of ["no_service", "no_service_id", "no_active_hooks", "user_not_found"]) {
   productFixes[`slack:${code}`] = GONE_IN_SLACK;
@@ -170,20 +173,23 @@ for (const code of ["no_service", "no_service_id", "no_active_hooks", "user_not_
 
 /** By product and status, when it gives no code that is known. */
 const productStatusFixes: Record<ProductFormat, Record<number, string>> = {
-  slack: { 400: "did not accept the message: set the format of the webhook to slack.", 404: GONE_IN_SLACK },
+  slack: {
+    400: "did not accept the message: set the format of the webhook to slack if it is another, and see the response.",
+    404: GONE_IN_SLACK,
+  },
   discord: {
-    400: "did not accept the message: set the format of the webhook to discord.",
+    400: "did not accept the message: set the format of the webhook to discord if it is another, and see the response.",
     401: "does not know the token in the URL: copy the whole URL of its webhook again.",
     404: "has deleted its webhook: create a new one there, and set its URL.",
   },
   teams: {
-    400: "did not accept the message: set the format of the webhook to teams, and check the trigger of the workflow.",
+    400: "did not accept the message: set the format of the webhook to teams if it is another, and check the trigger of the workflow.",
     401: "wants a sign-in: let anyone trigger the workflow, and copy the whole URL again.",
     403: "wants a sign-in: let anyone trigger the workflow, and copy the whole URL again.",
     404: "has deleted or disabled the workflow: enable it, or create a new one and set its URL.",
   },
   "google-chat": {
-    400: "did not accept the message: set the format of the webhook to google-chat.",
+    400: "did not accept the message: set the format of the webhook to google-chat if it is another, and see the response.",
     401: "does not know key and token in the URL: copy the whole URL of its webhook again.",
     403: "does not allow the message: copy the whole URL of its webhook again, and check who may post in the space.",
     404: "has deleted the space or its webhook: create a new one, and set its URL.",
@@ -192,7 +198,7 @@ const productStatusFixes: Record<ProductFormat, Record<number, string>> = {
     401: "wants a token: add the header Authorization with Bearer and a token that may write the contents of the repository.",
     403: "does not allow it: give the token of the Authorization header write access to the contents of the repository.",
     404: "does not show the repository: check the URL, and that the token of the Authorization header may write its contents.",
-    422: "did not accept the request: set the format of the webhook to github-dispatch.",
+    422: "did not accept the request: set the format of the webhook to github-dispatch if it is another, and see the response.",
   },
 };
 
@@ -203,7 +209,7 @@ function productHint(status: number, detail = ""): string | undefined {
   if (byStatus === undefined) return undefined;
   const label = formatLabels[product as ProductFormat];
   if (status < 300) return `${label} returned ${status}, and did not deliver the message (HTTP error ${code}).`;
-  const fix = productFixes[detail] ?? byStatus[status];
+  const fix = productFixes[detail] ?? byStatus[status] ?? (status === 429 ? LIMITED : undefined);
   const shown = code === "" ? "" : ` (${code})`;
   return `${label} returned ${status}${shown}: ${fix === undefined ? (statusFixes[status] ?? generalFix(status)) : `it ${fix}`}`;
 }

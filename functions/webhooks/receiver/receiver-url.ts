@@ -42,8 +42,7 @@ export function validateReceiverUrl(text: string, allowed: Cidr[]): string | und
   if (url && url.href.length > MAX_URL_CHARACTERS) {
     return `must be at most ${MAX_URL_CHARACTERS} characters long with its special characters encoded`;
   }
-  const scheme =
-    allowed.length > 0 ? "https://, or http:// and an address that WEBHOOK_ALLOW_CIDRS allows" : "https://";
+  const scheme = allowed.length > 0 ? "https://, or http:// and an address that the operator allows" : "https://";
   if (!url || !/^https?:\/\//i.test(text)) return `must be an absolute URL that starts with ${scheme}`;
   if (isMaskedUrl(url)) return "is masked: pass the whole URL, which admins with webhooks:write can read";
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";

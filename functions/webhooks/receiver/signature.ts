@@ -1,38 +1,40 @@
 import { createHmac } from "node:crypto";
+import { httpSignatureHeaders, publicStandardSignature } from "./public-key-signature.ts";
+import type { SignatureScheme, SignedDelivery, Signing } from "./signing.ts";
 
 /*
- * The two signatures of every delivery, created with the same secret:
+ * The two signatures of every delivery, created with the same secret, unless its webhook has chosen others:
  * - `X-Service-Signature`: HMAC-SHA256 of the body, keyed with the whole secret as text.
  * - `webhook-signature`: Standard Webhooks. It also covers id and time, so that a receiver can reject a replay.
  *   https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
-
-export interface SignedDelivery {
-  deliveryId: string;
-  /** Time of the attempt. */
-  at: Date;
-  body: string;
-}
 
 /**
  * Returns the signature headers of an attempt. During a rotation the previous secrets sign as well, so that a receiver
  * with any of them can verify.
  * @param previous unexpired previous secrets, newest first. Their signatures are separated by a comma in
  *   `X-Service-Signature-Previous`, and by a space in `webhook-signature`.
+ * @param signing absent = with the secrets only
  */
 export function signatureHeaders(
   signed: SignedDelivery,
   current: string,
   previous: string[] = [],
+  signing?: Signing,
 ): Record<string, string> {
   const timestamp = String(Math.floor(signed.at.getTime() / 1000));
-  const older = previous.map((secret) => bodySignature(signed.body, secret)).join(", ");
+  const isUsed = (scheme: SignatureScheme) => (signing?.schemes ?? ["hmac"]).includes(scheme);
+  const secrets = isUsed("hmac") ? [current, ...previous] : [];
+  const [newest, ...older] = secrets.map((secret) => bodySignature(signed.body, secret));
+  const standard = secrets.map((secret) => standardSignature(signed, timestamp, secret));
+  if (signing && isUsed("ed25519")) standard.push(publicStandardSignature(signed, timestamp, signing.key));
   return {
-    "X-Service-Signature": bodySignature(signed.body, current),
-    ...(older !== "" && { "X-Service-Signature-Previous": older }),
+    ...(newest && { "X-Service-Signature": newest }),
+    ...(older.length > 0 && { "X-Service-Signature-Previous": older.join(", ") }),
     "webhook-id": signed.deliveryId,
     "webhook-timestamp": timestamp,
-    "webhook-signature": [current, ...previous].map((secret) => standardSignature(signed, timestamp, secret)).join(" "),
+    ...(standard.length > 0 && { "webhook-signature": standard.join(" ") }),
+    ...(signing && isUsed("http") && httpSignatureHeaders(signed, signing)),
   };
 }
 

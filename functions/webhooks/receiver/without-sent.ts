@@ -4,7 +4,7 @@ import type { Outcome } from "./receiver-client.ts";
 /* What a receiver returns, without what was sent to it. */
 
 /** Secrets, and signatures of any body: a receiver may return the one that it expected. */
-const SIGNING = /(sha256|v1)[=,:](?:[\w+/=-]{12,}|[\da-f]{2}(?:[ :-]?[\da-f]{2}){5,})|whsec_[\w+/=-]{8,}/gi;
+const SIGNING = /(sha256|v1a?)[=,:](?:[\w+/=-]{12,}|[\da-f]{2}(?:[ :-]?[\da-f]{2}){5,})|whsec_[\w+/=-]{8,}/gi;
 
 /**
  * Returns an outcome without the signatures and secrets of the request, and without path and query of its URL: error pages often
@@ -13,7 +13,9 @@ const SIGNING = /(sha256|v1)[=,:](?:[\w+/=-]{12,}|[\da-f]{2}(?:[ :-]?[\da-f]{2})
 export function withoutSent(outcome: Outcome, url: string, headers: object, secrets: readonly string[]): Outcome {
   const { excerpt, headers: returned = {}, detail } = outcome;
   if ((excerpt ?? outcome.headers ?? detail) === undefined) return outcome;
-  const macs = Object.values(headers).flatMap((value: string) => value.match(/[0-9a-f]{64}|[\w+/]{43}=/g) ?? []);
+  const macs = Object.values(headers).flatMap(
+    (value: string) => value.match(/[0-9a-f]{64}|[\w+/]{86}==|[\w+/]{43}=/g) ?? [],
+  );
   const signing = [...macs, ...secrets];
   const { pathname, search, searchParams } = new URL(url);
   // Words of the path explain an error, and are kept.

@@ -220,6 +220,8 @@ async function patchAsRead(before: Webhook, patch: WebhookPatch, at: string, by:
       isAsRead("disabled_at", before.disabled_at),
       isAsRead("disabled_notified_at", before.disabled_notified_at),
       isAsRead("mode", before.mode),
+      isAsRead("delivery", before.delivery),
+      isAsRead("header_names", before.header_names),
     ),
   });
   return transactIf({

@@ -8,6 +8,7 @@ import { displayName, fields, invalidField, orRequired, overlapSeconds, uuid } f
 import { type WebhookFormat, webhookFormats } from "../formats/format.ts";
 import type { Cidr } from "../receiver/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receiver/receiver-url.ts";
+import { type SignatureScheme, signatureSchemes } from "../receiver/signing.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { filterInput } from "./filter-input.ts";
 import type { FailedAttempt, Health } from "./health.ts";
@@ -33,6 +34,8 @@ export interface Webhook {
   header_names?: string[];
   /** `latest`: a state of a deployment is sent only while none is newer (deliveries/sending/newer-states.ts). Absent = every. */
   delivery?: "latest";
+  /** How its requests are signed (webhooks/receiver/signature.ts); absent = `hmac`. */
+  signatures?: SignatureScheme[];
   /** With `latest`: how long a new state waits for a newer one; absent = not. */
   settle_seconds?: number;
   /** `shadow`: its deliveries are signed and logged, and not sent. Absent = live. */
@@ -124,6 +127,13 @@ export const receiverUrl = (allowed: Cidr[]) =>
   );
 
 export const webhookModes = ["live", "shadow"] as const;
+const signatureList = z.pipe(
+  z
+    .array(z.enum(signatureSchemes, `must be one of ${signatureSchemes.join(", ")}`), orRequired("must be an array"))
+    .check(z.minLength(1, "must name at least one"), z.maxLength(100, "must not repeat any")),
+  // Duplicates are accepted and removed.
+  z.transform((chosen: SignatureScheme[]) => signatureSchemes.filter((scheme) => chosen.includes(scheme))),
+);
 const deliveryModes = ["every", "latest"] as const;
 const MAX_SETTLE_SECONDS = 60;
 const settleRule = `must be a whole number of seconds from 0 to ${MAX_SETTLE_SECONDS}`;
@@ -138,6 +148,7 @@ const changeable = (allowed: Cidr[]) => ({
   mode: z.optional(z.enum(webhookModes, "must be live or shadow")),
   format: z.optional(z.enum(webhookFormats, `must be one of ${webhookFormats.join(", ")}`)),
   headers: z.optional(z.nullable(headersInput)),
+  signatures: z.optional(signatureList),
   delivery: z.optional(z.enum(deliveryModes, "must be every or latest")),
   settle_seconds: z.optional(
     z.int(settleRule).check(z.minimum(0, settleRule), z.maximum(MAX_SETTLE_SECONDS, settleRule)),
@@ -206,15 +217,24 @@ type Attributes<Field> = { [Name in keyof Webhook]?: Webhook[Name] | null } & {
  * @param before the webhook that is changed; absent for a new one
  */
 const stored = {
-  url: ({ url }) => ({ url }),
+  url: ({ url = "", headers }, _at, before) => {
+    // Their values may be credentials, which whoever changes the URL cannot read otherwise.
+    if (before?.header_names && headers === undefined && !isSameOrigin(url, before.url)) {
+      throw invalidField("headers", "must be given again, or be null: the URL is of another host, scheme or port");
+    }
+    return { url };
+  },
   name: ({ name }) => ({ name }),
   events: ({ events }, at, before) => ({ events, ...(before && { subscribed_at: at }) }),
   filter: ({ filter }, at, before) => ({ filter, ...(before && { subscribed_at: at }) }),
-  enabled: ({ enabled }, at, { disabled_at = at, disabled_reason = "manual" } = {}) =>
-    enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason },
+  enabled({ enabled }, at, before) {
+    const { disabled_at = at, disabled_reason = "manual" } = before ?? {};
+    return enabled ? { disabled_at: null, disabled_reason: null } : { disabled_at, disabled_reason };
+  },
   mode: ({ mode }) => ({ mode: mode === "shadow" ? mode : null }),
   format: ({ format }) => ({ format: format === "standard" ? null : format }),
   headers: ({ headers }) => ({ header_names: headers?.map(([name]) => name) ?? null }),
+  signatures: ({ signatures }) => ({ signatures: String(signatures) === "hmac" ? null : signatures }),
   delivery: ({ delivery }) => (delivery === "latest" ? { delivery } : { delivery: null, settle_seconds: null }),
   settle_seconds: ({ settle_seconds = 0, delivery }, _at, before) => {
     if (settle_seconds > 0 && (delivery ?? before?.delivery) !== "latest") {
@@ -223,8 +243,10 @@ const stored = {
     return { settle_seconds: settle_seconds === 0 ? null : settle_seconds };
   },
 } satisfies {
-  [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Partial<Webhook>) => Attributes<Field>;
+  [Field in keyof WebhookPatch]-?: (given: WebhookPatch, at: string, before?: Webhook) => Attributes<Field>;
 };
+
+const isSameOrigin = (one: string, other: string): boolean => new URL(one).origin === new URL(other).origin;
 
 /** Returns the attributes that these fields set and remove. A field that is not given does neither. */
 export function attributesOf(given: WebhookPatch, ...context: [at: string, before?: Webhook]) {

@@ -106,7 +106,9 @@ export interface paths {
     put?: never;
     /**
      * Revoke leaked API keys
-     * @description For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll is revoked alone; the current one is revoked with the previous ones. Each text is searched for keys, so send a key as you found it, with what surrounds it: a line of a file, a URL, JSON. `received` is the number of texts in which a key was found; without any, returns 400. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count. Requires no credential.
+     * @description For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll is revoked alone; the current one is revoked with the previous ones. Each text is searched for keys, so send a key as you found it, with what surrounds it: a line of a file, a URL, JSON. `received` is the number of texts in which a key was found; without any, returns 400. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count.
+     *
+     *     GitHub's secret scanning sends its own form of request here: a JSON array of up to 2,000 `{token, type, url, source}`, signed with a key of its public list (`Github-Public-Key-Identifier`, `Github-Public-Key-Signature`). It gets 200 and an array of `{token_raw, token_type, label}`; 403 `forbidden` without a valid signature, 503 while the list cannot be fetched. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;
@@ -977,6 +979,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -1036,6 +1040,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -1135,6 +1141,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -1403,6 +1411,8 @@ export interface components {
       format?: "slack" | "discord" | "teams" | "google-chat" | "github-dispatch" | "cloudevents";
       /** @description Names of the headers that requests have in addition. Absent = none. */
       header_names?: string[];
+      /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+      signatures?: ("hmac" | "ed25519" | "http")[];
       /**
        * @description Absent = every event.
        *
@@ -2874,6 +2884,35 @@ export interface components {
         };
       };
     };
+    /** @description `forbidden`: Only admins of the project may do this, and the caller is a viewer; or a report of leaked keys is not signed by the scanner. */
+    Forbidden: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
     /**
      * @description `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
@@ -2908,13 +2947,13 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer; or a report of leaked keys is not signed by the scanner.
      *
      *     `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
      *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent, created or changed.
      */
-    Forbidden: {
+    ForbiddenOrInsufficientPermissionOrProjectSuspended: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -2983,7 +3022,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer; or a report of leaked keys is not signed by the scanner.
      *
      *     `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      */
@@ -3016,7 +3055,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer; or a report of leaked keys is not signed by the scanner.
      *
      *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
      *
@@ -3109,7 +3148,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer; or a report of leaked keys is not signed by the scanner.
      *
      *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
      */
@@ -3622,6 +3661,7 @@ export interface operations {
         };
       };
       400: components["responses"]["BadRequest"];
+      403: components["responses"]["Forbidden"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       429: components["responses"]["RateLimited"];
@@ -3987,6 +4027,8 @@ export interface operations {
           headers?: {
             [key: string]: string;
           };
+          /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+          signatures?: ("hmac" | "ed25519" | "http")[];
           /**
            * @description Absent = every event.
            *
@@ -4033,7 +4075,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["WebhookLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
@@ -4200,6 +4242,8 @@ export interface operations {
           headers?: {
             [key: string]: string;
           } | null;
+          /** @description How requests are signed. Absent = `hmac`. The public keys: `/.well-known/http-message-signatures-directory?project_id=…`. */
+          signatures?: ("hmac" | "ed25519" | "http")[];
           /**
            * @description Absent = every event.
            *
@@ -4258,7 +4302,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -4335,7 +4379,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -4450,6 +4494,10 @@ export interface operations {
         "application/json": {
           /** @description The event to simulate: one to which the webhook subscribes. Default: the first of its `events`. */
           event?: string;
+          /** @description Replaces fields of the sample's data. Unlike a deployment event, it is not compared with a schema. */
+          data?: {
+            [key: string]: unknown;
+          };
         };
       };
     };
@@ -4489,7 +4537,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -4543,7 +4591,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -4920,7 +4968,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -4991,7 +5039,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];
@@ -5605,7 +5653,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];

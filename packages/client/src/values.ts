@@ -8,6 +8,7 @@ export const webhookEventNames = [
   "webhook.disabled",
 ] as const;
 export const webhookFormats = ["slack", "discord", "teams", "google-chat", "github-dispatch", "cloudevents"] as const;
+export const signatureSchemes = ["hmac", "ed25519", "http"] as const;
 export const deliveryStatuses = [
   "pending",
   "succeeded",

@@ -30,7 +30,7 @@ export interface VerifyWebhookOptions {
   body: string | Uint8Array | ArrayBuffer;
   /** The headers of the request: `Headers`, pairs, or an object. Names in any case. */
   headers: Iterable<readonly [string, string]> | Record<string, string | readonly string[] | undefined>;
-  /** The webhook's whole secret, usually with `whsec_`, or several, of which one must match. */
+  /** The webhook's whole secret, usually with `whsec_`, or the project's public key, `whpk_…`, or several, of which one must match. */
   secret: string | readonly string[];
   /**
    * `standard`: `webhook-signature` (Standard Webhooks), which covers id, time and body. `body`: `X-Service-Signature`, which
@@ -112,9 +112,25 @@ async function verifyStandard(
     const base64 = /^v1,([A-Za-z0-9+/]{43}=)$/.exec(text)?.[1];
     return base64 === undefined ? [] : [fromBase64(base64)];
   });
-  const content = await new Blob([`${id}.${timestamp}.`, body]).arrayBuffer();
-  await requireMatch(secrets.map(standardKey), new Uint8Array(content), macs);
+  const content = new Uint8Array(await new Blob([`${id}.${timestamp}.`, body]).arrayBuffer());
+  for (const key of secrets.filter(isPublicKey)) if (await isSignedBy(key, content, signatures)) return id;
+  await requireMatch(secrets.filter(isHmacKey).map(standardKey), content, macs);
   return id;
+}
+
+/** A public key is no secret: whoever knows it could sign with it. */
+const isHmacKey = (text: string): boolean => !isPublicKey(text);
+const isPublicKey = (text: string): boolean => text.startsWith("whpk_");
+
+/** The public key of a project, `whpk_` and the key in base64, verifies the signatures `v1a`. */
+async function isSignedBy(text: string, content: Bytes, signatures: readonly string[]): Promise<boolean> {
+  const raw = fromBase64(text.slice("whpk_".length));
+  const key = await crypto.subtle.importKey("raw", raw, "Ed25519", false, ["verify"]);
+  const given = signatures.flatMap((each) => /^v1a,([A-Za-z0-9+/]{86}==)$/.exec(each)?.[1] ?? []);
+  const results = given
+    .slice(0, MAX_SIGNATURES)
+    .map((base64) => crypto.subtle.verify("Ed25519", key, fromBase64(base64), content));
+  return (await Promise.all(results)).includes(true);
 }
 
 /** The key is the whole secret as text. */
@@ -124,7 +140,7 @@ async function verifyBody(body: Bytes, secrets: readonly string[], header: ReadH
     const hex = /^sha256=([0-9a-f]{64})$/.exec(text)?.[1];
     return hex === undefined ? [] : [Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))];
   });
-  await requireMatch(secrets.map(fromText), body, macs);
+  await requireMatch(secrets.filter(isHmacKey).map(fromText), body, macs);
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -4,7 +4,7 @@ import * as node from "../../../docs/receivers/node/verify-webhook.mjs";
 import { signatureHeaders } from "../../../functions/webhooks/receiver/signature.ts";
 import { generateSecret } from "../../../functions/webhooks/webhook/webhook.ts";
 import * as client from "../../../packages/client/src/index.ts";
-import { vectors, vectorWithLeadingZeros } from "../../support/vectors.ts";
+import { publicKeyVectors, vectors, vectorWithLeadingZeros } from "../../support/vectors.ts";
 
 /* The verifiers of the client and of the receivers for Node, which accept and reject the same. */
 
@@ -43,7 +43,7 @@ describe.each(implementations)("verifyWebhook of $name", ({ verify, Failure }) =
   const resultsOf = (options: Options) => Promise.all(schemes.map((scheme) => resultOf({ ...options, scheme })));
   const inBoth = (result: string) => schemes.map(() => result);
 
-  test.each([...vectors, vectorWithLeadingZeros])(
+  test.each([...vectors, ...publicKeyVectors, vectorWithLeadingZeros])(
     "$name",
     async ({ scheme, secrets, headers, now, valid, error, body, test: isTest = false }) => {
       const options = { body, headers, secret: secrets, scheme, now: new Date(now * 1000) };

@@ -38,11 +38,20 @@ export function toChangeRecord(change: Change): ChangeRecord {
 }
 
 /** Returns the body of the request that creates a declared webhook, without its headers. */
-export const newWebhookOf = ({ url, name, events, filter, format, delivery, settle_seconds }: DeclaredWebhook) => ({
-  ...{ url, ...(name && { name }), ...(filter && { filter }), ...(format && { format }) },
-  ...{ ...(delivery && { delivery }), ...(settle_seconds && { settle_seconds }) },
-  events: [...new Set(events)],
-});
+export const newWebhookOf = (declared: DeclaredWebhook) => {
+  const { url, name, events, filter, format, signatures, delivery, settle_seconds } = declared;
+  return {
+    ...{
+      url,
+      ...(name && { name }),
+      ...(filter && { filter }),
+      ...(format && { format }),
+      ...(signatures && { signatures }),
+    },
+    ...{ ...(delivery && { delivery }), ...(settle_seconds && { settle_seconds }) },
+    events: [...new Set(events)],
+  };
+};
 
 /** @param stream where the text is printed: decides about colors */
 export function planText(plan: Change[], stream: NodeJS.WriteStream): string {

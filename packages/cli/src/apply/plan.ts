@@ -16,6 +16,7 @@ export interface FieldChanges {
   filter?: { from: EventFilter | null; to: EventFilter | null };
   enabled?: { from: boolean; to: boolean };
   format?: { from: string; to: string };
+  signatures?: { from: string[]; to: string[] };
   /** Names. Their values cannot be compared; they are sent with a change of them. Null = none. */
   headers?: { from: string[] | null; to: string[] | null };
   delivery?: { from: string; to: string };
@@ -92,21 +93,20 @@ function changesOf({ name, events, filter, enabled }: DeclaredWebhook, webhook: 
   };
 }
 
-function deliveryChanges(
-  { format, headers, delivery, settle_seconds }: DeclaredWebhook,
-  webhook: WebhookInList,
-  sendsHeaders: boolean,
-): FieldChanges {
-  const now = { format: "standard", delivery: "every", settle_seconds: 0, ...webhook };
+/** The fields that are a value or a short list, with what is absent. */
+const usual = { format: "standard", signatures: ["hmac"], delivery: "every", settle_seconds: 0 };
+
+function deliveryChanges(declared: DeclaredWebhook, webhook: WebhookInList, sendsHeaders: boolean): FieldChanges {
+  const now = { ...usual, ...webhook };
+  const fields = (Object.keys(usual) as (keyof typeof usual)[])
+    .filter((name) => declared[name] !== undefined && String(declared[name]) !== String(now[name]))
+    .map((name) => [name, { from: now[name], to: declared[name] }]);
   const from = webhook.header_names ?? null;
-  const to = headers ? Object.keys(headers) : null;
+  const to = declared.headers ? Object.keys(declared.headers) : null;
   const isSame = isSameSet(new Set(from), new Set(to)) && !(sendsHeaders && to);
   return {
-    ...(format !== undefined && format !== now.format && { format: { from: now.format, to: format } }),
-    ...(headers !== undefined && !isSame && { headers: { from, to } }),
-    ...(delivery !== undefined && delivery !== now.delivery && { delivery: { from: now.delivery, to: delivery } }),
-    ...(settle_seconds !== undefined &&
-      settle_seconds !== now.settle_seconds && { settle_seconds: { from: now.settle_seconds, to: settle_seconds } }),
+    ...Object.fromEntries(fields),
+    ...(declared.headers !== undefined && !isSame && { headers: { from, to } }),
   };
 }
 

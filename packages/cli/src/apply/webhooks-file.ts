@@ -1,6 +1,6 @@
 import { parse, YAMLParseError } from "yaml";
 import * as z from "zod";
-import { webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
+import { signatureSchemes, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
 import { isSubscription } from "../commands/delivery-options.ts";
 import { readText } from "../commands/webhook-secrets.ts";
 import { usageError } from "../terminal/exit-codes.ts";
@@ -42,6 +42,7 @@ const webhook = z.strictObject({
     .refine((headers) => Object.keys(headers).length > 0, "must have a header, or be null")
     .nullable()
     .optional(),
+  signatures: z.array(z.enum(signatureSchemes)).min(1, "must name at least one").optional(),
   delivery: z.enum(["every", "latest"], "must be every or latest").optional(),
   settle_seconds: z.int().min(0).max(60).optional(),
 });

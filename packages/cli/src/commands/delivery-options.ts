@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { formatLabels, formatOfUrl } from "../../../../functions/webhooks/formats/format-of-url.ts";
-import { eventNames, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
+import { credentialsIn } from "../../../client/src/url-credentials.ts";
+import { eventNames, signatureSchemes, webhookEventNames, webhookFormats } from "../../../client/src/values.ts";
 import { readDuration } from "../terminal/durations.ts";
 import { usageError } from "../terminal/exit-codes.ts";
 import { namesOption } from "../terminal/names-option.ts";
@@ -41,12 +42,13 @@ export interface DeliveryOptions {
   format?: Format;
   header?: string[];
   headerFile?: string;
+  signatures?: (typeof signatureSchemes)[number][];
   delivery?: "every" | "latest";
   settle?: number;
 }
 
 export const deliveryOptions = (): Option[] => [
-  new Option("--format <format>", "the form of requests; default: that of the product behind the URL").choices([
+  new Option("--format <format>", "the form of requests; default: that of the product behind a new URL").choices([
     "standard",
     ...webhookFormats,
   ]),
@@ -55,6 +57,11 @@ export const deliveryOptions = (): Option[] => [
     "a header of requests, such as Authorization; repeatable, visible in process lists",
   ).argParser(collect),
   new Option("--header-file <path>", "a file with such headers, one per line; -: stdin"),
+  namesOption(
+    "--signatures <schemes...>",
+    "hmac: with the secret; ed25519, http: with the project's key pair, which a receiver verifies without a secret; default: hmac",
+    signatureSchemes,
+  ),
   new Option("--delivery <mode>", "latest: an event is not sent once a newer one of its deployment exists").choices([
     "every",
     "latest",
@@ -72,13 +79,15 @@ function seconds(text: string): number {
 }
 
 /** Returns the fields of a webhook that these options set. @throws CommandError for a header that is none */
-export async function deliveryFieldsOf({ format, header = [], headerFile, delivery, settle }: DeliveryOptions) {
+export async function deliveryFieldsOf(options: DeliveryOptions) {
+  const { format, header = [], headerFile, signatures, delivery, settle } = options;
   const text = headerFile === undefined ? "" : headerFile === "-" ? String(await readStdin()) : readText(headerFile);
   if (headerFile !== undefined && text.trim() === "") throw usageError("The file of --header-file has no header.");
   const lines = [...header, ...text.split(/\r?\n/)].filter((line) => line.trim() !== "");
   return {
     ...(format && { format }),
     ...(lines.length > 0 && { headers: Object.fromEntries(lines.map(readHeader)) }),
+    ...(signatures && { signatures }),
     ...(delivery && { delivery }),
     ...(settle !== undefined && { settle_seconds: settle }),
   };
@@ -96,31 +105,24 @@ function readHeader(line: string): [name: string, value: string] {
  * wants that.
  * @throws CommandError for a URL with a password that is not to be moved
  */
-export async function fitToUrl(text: string, fields: Awaited<ReturnType<typeof deliveryFieldsOf>>) {
+export async function fitToUrl(
+  text: string,
+  fields: Awaited<ReturnType<typeof deliveryFieldsOf>>,
+  { replacesHeaders = false } = {},
+) {
   const { format = formatOfUrl(text) } = fields;
   const chosen = { ...fields, ...(format && { format }) };
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || (url.username === "" && url.password === "")) return { url: text, ...chosen };
-  const credentials = `${decoded(url.username)}:${decoded(url.password)}`;
-  const question = "The URL has a user name and password. Send them in the header Authorization instead? [y/N] ";
+  const found = credentialsIn(text);
+  if (found === undefined) return { url: text, ...chosen };
+  const replaces = replacesHeaders ? ", instead of all headers that it has" : "";
+  const question = `The URL has a user name and password. Send them in the header Authorization instead${replaces}? [y/N] `;
   const isMoved = isInteractive() && /^y(es)?$/i.test(await ask(question));
   if (!isMoved) {
     const advice =
       "Pass the URL without them, and --header-file with Authorization: Basic <user name:password in base64>.";
     throw usageError("The URL has a user name and password, which are never sent.", advice);
   }
-  [url.username, url.password] = ["", ""];
-  const Authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
-  return { url: url.href, ...chosen, headers: { ...fields.headers, Authorization } };
-}
-
-/** A % that encodes nothing stands for itself. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return { url: found.url, ...chosen, headers: { ...fields.headers, Authorization: found.authorization } };
 }
 
 /** Returns what to say about the format of a webhook with this URL. @param given the chosen one; undefined = none */

@@ -1,7 +1,7 @@
-import type { EventName } from "../../../client/src/client.ts";
+import type { DeploymentEvent, EventName } from "../../../client/src/client.ts";
 import { eventNames } from "../../../client/src/values.ts";
 import { numberParser } from "../terminal/read-number.ts";
-import { jsonText, note, print } from "../terminal/terminal.ts";
+import { printList } from "../terminal/terminal.ts";
 import { eventLine } from "../views/event-view.ts";
 import { eventOption } from "./delivery-options.ts";
 import { requireDeploymentId } from "./find.ts";
@@ -20,7 +20,7 @@ export function addEvents(program: SvcCommand): void {
     .description("Deployment events of a project, of the last 30 days. To follow them: svc listen.")
     .command("list")
     .summary("list deployment events, newest first")
-    .description("Lists deployment events, newest first. With --json, prints one record per line.")
+    .description("Lists deployment events, newest first.")
     .addOption(eventOption("only this event", eventNames))
     .option("--deployment <id>", "only events of this deployment", requireDeploymentId)
     .option("--limit <n>", "maximum number of events", numberParser("--limit", 1, 10_000), 20)
@@ -30,12 +30,11 @@ export function addEvents(program: SvcCommand): void {
         ...(event && { event }),
         ...(deployment !== undefined && { deployment_id: deployment }),
       };
-      let shown = 0;
+      const events: DeploymentEvent[] = [];
       for await (const each of api.eachEvent(projectId, query)) {
-        print(json ? jsonText(each) : eventLine(each));
-        shown += 1;
-        if (shown === limit) return;
+        events.push(each);
+        if (events.length === limit) break;
       }
-      if (shown === 0) note("No events.");
+      printList(events, json, "No events.", (all) => all.map(eventLine).join("\n"));
     });
 }

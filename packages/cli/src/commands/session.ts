@@ -109,10 +109,11 @@ const KEY_PREFIX_LENGTH = 12;
 /** Describes a credential without exposing it. Does not verify the claims of a JWT: the service does. */
 export function identityOf(token: string): Identity {
   if (!JWT.test(token)) return { kind: "api_key", key_prefix: token.slice(0, KEY_PREFIX_LENGTH) };
-  const { sub, exp } = claimsOf(token);
+  const { sub, repository, project_path, exp } = claimsOf(token);
   return {
     kind: "jwt",
-    subject: typeof sub === "string" ? sub : null,
+    // Of a CI job, what its provider calls the repository.
+    subject: [sub, repository, project_path].find((claim) => typeof claim === "string") ?? null,
     expires_at: typeof exp === "number" && exp < 1e11 ? new Date(exp * 1000).toISOString() : null,
   };
 }

@@ -11,6 +11,7 @@ import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { awaitOutcome } from "./outcome.ts";
 import {
   checkSecrets,
+  parseObject,
   readObject,
   readSecrets,
   type SecretOptions,
@@ -32,6 +33,7 @@ ${secretsHelp} Without one, --forward signs with that of this machine and shows 
 Examples:
   $ svc trigger deploy.failed                                    # to the webhooks that receive deploy.failed
   $ svc trigger deploy.failed --webhook 0193                     # to one webhook
+  $ svc trigger deploy.failed --data '{"environment":"staging"}'
   $ svc trigger deploy.succeeded --forward http://127.0.0.1:8080/hook --secret-file secret.txt
 
 Exit code 1 if an attempt fails.`;
@@ -55,13 +57,12 @@ export function addTrigger(program: Command): void {
     .option(projectOption[0], `${projectOption[1]}; with --forward: an id for the payload`)
     .option("--webhook <id>", "the webhook's id or a unique prefix of it; default: all that receive the event")
     .option("--forward <url>", "send the sample to this URL, without the service: https, or http on this machine")
-    .option("--data <path>", "with --forward: a file with the data of the event, a JSON object")
+    .option("--data <json>", "fields of the event's data, or the path of a file with them")
     .addHelpText("after", help)
     .action(async (event: WebhookEventName, _options, command: Command) => {
       const options: Options = command.optsWithGlobals();
       const secrets = checkSecrets(readSecrets(options));
       if (options.forward !== undefined) return forwardSample(event, options.forward, secrets, options);
-      if (options.data !== undefined) throw usageError("--data needs --forward: the service sends its own samples.");
       if (options.secret !== undefined || options.secretFile !== undefined) {
         throw usageError("A secret has no use without --forward: the service signs with that of each webhook.");
       }
@@ -70,16 +71,22 @@ export function addTrigger(program: Command): void {
 }
 
 async function sendTestDeliveries(event: WebhookEventName, options: Options): Promise<void> {
+  const data = dataOf(options);
   const { api, projectId } = await openProject(options);
   const webhooks = await webhooksFor(api, projectId, event, options.webhook);
   const requested = [];
   for (const { url, ...webhook } of webhooks) {
-    requested.push({ url, webhook, delivery: await api.sendTestDelivery(webhook, { event }) });
+    requested.push({ url, webhook, delivery: await api.sendTestDelivery(webhook, { event, ...(data && { data }) }) });
   }
   for (const { url, webhook, delivery } of requested) {
     if (url !== undefined && !options.json) note(printable(url));
     await awaitOutcome(api, webhook, delivery, options.json);
   }
+}
+
+function dataOf({ data }: Options): Record<string, unknown> | undefined {
+  if (data === undefined) return undefined;
+  return data.trimStart().startsWith("{") ? parseObject(data, "--data") : readObject(data, "--data");
 }
 
 /** @throws CommandError when no webhook is to get the event */
@@ -121,9 +128,8 @@ async function forwardSample(
   const { project = randomUUID() } = options;
   if (!isUuid(project))
     throw usageError("With --forward, --project must be an id: names are known to the service only.");
-  const data = options.data === undefined ? undefined : readObject(options.data, "--data");
   const signing = secrets.length > 0 ? secrets : [forwardSecret()];
-  const delivery = sampleDelivery(event, project.toLowerCase(), new Date(), data);
+  const delivery = sampleDelivery(event, project.toLowerCase(), new Date(), dataOf(options));
   const result = await forwardDelivery(delivery, { url, secrets: signing });
   print(
     options.json

@@ -72,15 +72,18 @@ export function readText(path: string): string {
 }
 
 /** Reads a file with a JSON object. @param option names the file in errors. @throws CommandError when it is none */
-export function readObject(path: string, option: string): Record<string, unknown> {
-  const text = readText(path);
+export const readObject = (path: string, option: string): Record<string, unknown> =>
+  parseObject(readText(path), `The file of ${option}`);
+
+/** @param source of the text, for errors. @throws CommandError when it is no JSON object */
+export function parseObject(text: string, source: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
   } catch {
     // Not rethrown, because the message of a SyntaxError quotes the text, which may contain a credential.
   }
-  throw usageError(`The file of ${option} is not a JSON object.`);
+  throw usageError(`${source} is not a JSON object.`);
 }
 
 /** @throws CommandError when the file cannot be read */

@@ -286,7 +286,7 @@ function requireChange({ project, ...options }: UpdateOptions & { project?: stri
 async function changesOf(options: UpdateOptions): Promise<Parameters<Client["updateWebhook"]>[1]> {
   const delivery = await deliveryFieldsOf(options);
   return {
-    ...(options.url === undefined ? delivery : await fitToUrl(options.url, delivery)),
+    ...(options.url === undefined ? delivery : await fitToUrl(options.url, delivery, { replacesHeaders: true })),
     ...fieldsOf(options),
     ...(options.removeHeaders && { headers: null }),
     ...(options.name === "" && { name: null }),

@@ -5,7 +5,7 @@ import type { LocalDelivery } from "./signed-delivery.ts";
 
 /**
  * Creates a test delivery of a sample event, with a new id that begins with its time.
- * @param data of the event; absent = that of the service's example
+ * @param data replaces fields of the service's example
  */
 export function sampleDelivery(event: WebhookEventName, projectId: string, now: Date, data?: object): LocalDelivery {
   const samples: Record<string, { deployment_id: string | null; data: object }> = samplePayloads;
@@ -15,7 +15,7 @@ export function sampleDelivery(event: WebhookEventName, projectId: string, now: 
     project_id: projectId,
     deployment_id: example.deployment_id === null ? null : randomUUID(),
     timestamp: now.toISOString(),
-    data: { ...(data ?? example.data), test: true },
+    data: { ...example.data, ...data, test: true },
   };
   return { id: newDeliveryId(now), event, test: true, body: Buffer.from(JSON.stringify(payload)) };
 }

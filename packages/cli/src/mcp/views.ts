@@ -52,6 +52,7 @@ const trustedFields = [
   "delivery",
   "settle_seconds",
   "subscription",
+  "signatures",
   "last_certification",
 ];
 

@@ -74,10 +74,14 @@ function meaningOf({ id, project_id, suspended_at, mode, health: { state } }: We
   }
 }
 
+/** Below the address of the API. */
+const publicKeysPath = (projectId: string): string =>
+  `/.well-known/http-message-signatures-directory?project_id=${projectId}`;
+
 /** Formats a webhook with its health. */
 export function webhookPage(webhook: Webhook, now = new Date()): string {
   const { id, project_id, url, name, events, filter, created_at, disabled_at, suspended_at, health } = webhook;
-  const { format, header_names, delivery, settle_seconds } = webhook;
+  const { format, header_names, signatures, delivery, settle_seconds } = webhook;
   const { state, since, last_success_at, last_error, next_probe_at } = health;
   const timed = (at: string) => `${at} (${relativeTime(at, now)})`;
   const isFailing = state === "failing" || state === "probing";
@@ -90,6 +94,8 @@ export function webhookPage(webhook: Webhook, now = new Date()): string {
     ["filter", filter && filterLines(filter).join(", ")],
     ["format", format && formatLabels[format]],
     ["headers", header_names?.join(", ")],
+    ["signatures", signatures?.join(", ")],
+    ["public keys", signatures?.some((scheme) => scheme !== "hmac") ? publicKeysPath(project_id) : undefined],
     ["delivery", delivery && `the latest state only${settle_seconds ? `, after ${settle_seconds} s` : ""}`],
     [
       "state",

@@ -8,6 +8,8 @@ import type { Session } from "./session.ts";
 export interface SignedIn {
   connect: Connect;
   session: Session;
+  /** The address of the API, with its stage. */
+  apiUrl: string;
   /** Whether deployment events can be sent from the page: only in a local run. */
   canSendEvents: boolean;
   /** Shows a short message, and reads it to screen readers. */

@@ -7,12 +7,13 @@ import { Field } from "./fields.tsx";
 /* In which form a webhook gets its events, with which headers, and which of them. */
 
 type Format = keyof typeof formatLabels;
-type Initial = Pick<Webhook, "format" | "header_names" | "delivery" | "settle_seconds">;
+type Initial = Pick<Webhook, "format" | "header_names" | "signatures" | "delivery" | "settle_seconds">;
 
 /** The fields of the API that a user has changed. */
 export interface DeliveryFields {
   format?: Format;
   headers?: Record<string, string> | null;
+  signatures?: Webhook["signatures"];
   delivery?: "every" | "latest";
   settle_seconds?: number;
 }
@@ -23,6 +24,8 @@ export function useDeliverySettings(initial: Initial, url: string) {
   const [chosen, setFormat] = useState<Format | undefined>(initial.format);
   /** Undefined = those of the webhook stay. */
   const [headers, setHeaders] = useState<[name: string, value: string][] | undefined>();
+  const wasPublic = initial.signatures !== undefined;
+  const [isPublic, setPublic] = useState(wasPublic);
   const [isLatest, setLatest] = useState(initial.delivery === "latest");
   const [settle, setSettle] = useState(String(initial.settle_seconds ?? 0));
   const product = formatOfUrl(url.trim());
@@ -34,10 +37,12 @@ export function useDeliverySettings(initial: Initial, url: string) {
     ...(given &&
       given.length > 0 && { headers: Object.fromEntries(given.map(([name, value]) => [name.trim(), value])) }),
     ...(removesAll && { headers: null }),
+    ...(isPublic !== wasPublic && { signatures: isPublic ? ["hmac", "ed25519", "http"] : ["hmac"] }),
     ...(isLatest !== (initial.delivery === "latest") && { delivery: isLatest ? "latest" : "every" }),
     ...(isLatest && settle !== String(initial.settle_seconds ?? 0) && { settle_seconds: Number(settle) }),
   };
-  return { initial, product, format, setFormat, headers, setHeaders, isLatest, setLatest, settle, setSettle, fields };
+  const choices = { isPublic, setPublic, isLatest, setLatest, settle, setSettle };
+  return { initial, product, format, setFormat, headers, setHeaders, ...choices, fields };
 }
 
 type DeliverySettingsProps = ReturnType<typeof useDeliverySettings> & { error: Error | undefined };
@@ -64,6 +69,8 @@ function MoreSettings({
   initial,
   headers,
   setHeaders,
+  isPublic,
+  setPublic,
   isLatest,
   setLatest,
   settle,
@@ -71,10 +78,10 @@ function MoreSettings({
   error,
 }: MoreSettingsProps) {
   const kept = initial.header_names ?? [];
-  const isUsed = kept.length > 0 || headers !== undefined || initial.delivery !== undefined;
+  const isUsed = kept.length > 0 || headers !== undefined || initial.delivery !== undefined || isPublic;
   return (
     <details class="field" open={isUsed}>
-      <summary>Headers, and only the latest state</summary>
+      <summary>Headers, signatures, and only the latest state</summary>
       {headers === undefined && kept.length > 0 ? (
         <p>
           Requests have <code>{kept.join(", ")}</code>. The values are not shown.{" "}
@@ -85,6 +92,13 @@ function MoreSettings({
       ) : (
         <HeaderRows rows={headers ?? []} onChange={setHeaders} />
       )}
+      <label class="option">
+        <input type="checkbox" checked={isPublic} onChange={({ currentTarget }) => setPublic(currentTarget.checked)} />
+        <span class="name">Public-key signatures too</span>{" "}
+        <span class="fine">
+          a receiver verifies them with the project's public key: it has no secret to store or to leak
+        </span>
+      </label>
       <label class="option">
         <input type="checkbox" checked={isLatest} onChange={({ currentTarget }) => setLatest(currentTarget.checked)} />
         <span class="name">Only the latest state</span>{" "}
@@ -155,13 +169,4 @@ function HeaderRows({ rows, onChange }: HeaderRowsProps) {
       )}
     </fieldset>
   );
-}
-
-/** Returns a URL without its user name and password, and these as a header; undefined = it has none. */
-export function credentialsIn(text: string): { url: string; authorization: string } | undefined {
-  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
-  if (!url || (url.username === "" && url.password === "")) return undefined;
-  const bytes = new TextEncoder().encode(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`);
-  [url.username, url.password] = ["", ""];
-  return { url: url.href, authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
 }

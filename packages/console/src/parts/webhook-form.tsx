@@ -1,7 +1,8 @@
 import type { Client, Webhook, WebhookEventName } from "../../../client/src/client.ts";
 import type { EventFilter } from "../../../client/src/event-filter.ts";
+import { credentialsIn } from "../../../client/src/url-credentials.ts";
 import { EventCheckboxes } from "./choices.tsx";
-import { credentialsIn, type DeliveryFields, DeliverySettings, useDeliverySettings } from "./delivery-settings.tsx";
+import { type DeliveryFields, DeliverySettings, useDeliverySettings } from "./delivery-settings.tsx";
 import { FormDialog, type FormDialogProps } from "./dialog.tsx";
 import { Field } from "./fields.tsx";
 import { FilterField, useFilter } from "./filter-field.tsx";
@@ -24,7 +25,7 @@ interface WebhookFormProps extends Pick<FormDialogProps, "title" | "verb" | "onC
   projectId: string;
   initial: Pick<
     Webhook,
-    "url" | "name" | "events" | "filter" | "format" | "header_names" | "delivery" | "settle_seconds"
+    "url" | "name" | "events" | "filter" | "format" | "header_names" | "signatures" | "delivery" | "settle_seconds"
   >;
   urlHint?: string;
   save(client: Client, input: WebhookInput): Promise<void>;

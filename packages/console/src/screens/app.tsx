@@ -60,8 +60,8 @@ export function App({ apiUrl, canSendEvents, signInCommand }: AppProps) {
   );
 
   const signedIn = useMemo(
-    () => session && { connect: connectWith(session), session, canSendEvents, announce, signOut },
-    [session, connectWith, canSendEvents, announce, signOut],
+    () => session && { connect: connectWith(session), session, apiUrl, canSendEvents, announce, signOut },
+    [session, connectWith, apiUrl, canSendEvents, announce, signOut],
   );
 
   return (

@@ -3,8 +3,9 @@ import type { Certification as Report, WebhookRef } from "../../../client/src/cl
 import { ApiError } from "../../../client/src/errors.ts";
 import { certificationCheckMeanings } from "../../../client/src/values.ts";
 import { certificationHref, withQuery } from "../data/route.ts";
+import { shortId } from "../data/short.ts";
 import { duration } from "../data/time.ts";
-import { Badge, ErrorMessage, Skeleton, Table, Time } from "../parts/components.tsx";
+import { Badge, EmptyState, ErrorMessage, Skeleton, Table, Time } from "../parts/components.tsx";
 import { ConfirmDialog } from "../parts/dialog.tsx";
 import { useLoaded } from "../parts/use-loaded.ts";
 
@@ -20,6 +21,11 @@ interface CertificationProps {
 /** Checks a receiver with valid and with forged requests, and shows the report. */
 export function Certification({ webhookRef, isAdmin, certificationId }: CertificationProps) {
   const [isOpen, setOpen] = useState(false);
+  const button = isAdmin && (
+    <button type="button" class="plain small" onClick={() => setOpen(true)}>
+      Certify…
+    </button>
+  );
   return (
     <section class="list" aria-label="Certification">
       <div class="head">
@@ -28,13 +34,20 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
           Checks that the receiver verifies signatures: it must accept valid requests, and reject forged, stale and cut
           ones.
         </p>
-        {isAdmin && (
-          <button type="button" class="plain small" onClick={() => setOpen(true)}>
-            Certify…
-          </button>
-        )}
+        {certificationId !== undefined && button}
       </div>
-      {certificationId !== undefined && <ReportView webhookRef={webhookRef} certificationId={certificationId} />}
+      {certificationId === undefined ? (
+        <EmptyState
+          title="Not certified yet"
+          action={button}
+          command={`svc webhooks certify ${shortId(webhookRef.webhookId)}`}
+        >
+          A minute now finds what the first deployment would: a wrong secret, or a receiver that accepts forged
+          requests.
+        </EmptyState>
+      ) : (
+        <ReportView webhookRef={webhookRef} certificationId={certificationId} />
+      )}
       {isOpen && (
         <ConfirmDialog
           title="Certify this receiver?"

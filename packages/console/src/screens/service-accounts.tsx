@@ -73,7 +73,11 @@ export function ServiceAccounts({ projectId, mayCreate }: { projectId: string; m
       lead={
         <p class="lead">Callers without a person, for CI jobs. They own keys and stay when people leave the project.</p>
       }
-      empty={{ title: "No service accounts yet", text: "Their keys stay valid when people leave." }}
+      empty={{
+        title: "No service accounts yet",
+        text: "Their keys stay valid when people leave.",
+        command: "svc service-accounts create ci --role admin",
+      }}
       columns={["Name", "Role", "Created", actionsColumn]}
     >
       {(account) => (

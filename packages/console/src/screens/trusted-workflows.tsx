@@ -40,7 +40,11 @@ export function TrustedWorkflows({ projectId }: { projectId: string }) {
           CI jobs of a repository that act in this project with their own OIDC token, so that no key is stored.
         </p>
       }
-      empty={{ title: "No trusted workflows yet", text: "A workflow that is trusted needs no secret in CI." }}
+      empty={{
+        title: "No trusted workflows yet",
+        text: "A workflow that is trusted needs no secret in CI.",
+        command: "svc workflows trust <id of the repository>",
+      }}
       columns={["Repository", "Only", "May do", "Created", actionsColumn]}
     >
       {(workflow) => (

@@ -184,6 +184,8 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
 /** What the webhook sends, and how. @param isFull whether the filter can be tried */
 function Facts({ webhook, isFull }: { webhook: Webhook; isFull: boolean }) {
   const { project_id: projectId, events, filter, format, delivery, settle_seconds, header_names, created_at } = webhook;
+  const { apiUrl } = useSignedIn();
+  const hasPublicKey = webhook.signatures?.some((scheme) => scheme !== "hmac");
   return (
     <>
       <p class="facts">
@@ -192,6 +194,11 @@ function Facts({ webhook, isFull }: { webhook: Webhook; isFull: boolean }) {
         {format && <span class="chip">{formatLabels[format]}</span>}
         {delivery && (
           <span class="chip">latest state{settle_seconds === undefined ? "" : `, after ${settle_seconds} s`}</span>
+        )}
+        {hasPublicKey && (
+          <a class="fine" href={`${apiUrl}/.well-known/http-message-signatures-directory?project_id=${projectId}`}>
+            public keys
+          </a>
         )}
         {header_names && <span class="fine">headers {header_names.join(", ")}</span>}
         <span class="fine">

@@ -5,7 +5,7 @@ import { webhookEventNames } from "../../../../functions/foundation/manifest/eve
 import { changeWebhook, eventOf, publish } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { useReceiver } from "../../../support/receiver.ts";
-import { useScenario } from "../../../support/scenario.ts";
+import { invalidFieldsOf, useScenario } from "../../../support/scenario.ts";
 import { useService } from "../../../support/service.ts";
 
 const receiver = useReceiver("test");
@@ -37,6 +37,26 @@ test("a test delivery is sent whatever the filter of the webhook is", async () =
   await changeWebhook(scenario.webhook, { filter: { environment: ["production"] } });
   expect((await sendTest()).status).toBe("succeeded");
   expect(receiver.received).toHaveLength(1);
+});
+
+test("data of a request replaces fields of the sample, but not the mark of a test", async () => {
+  await sendTest({ event: "deploy.failed", data: { environment: "staging", step: 3 } });
+  const [request] = await receiver.waitFor(1);
+  expect(JSON.parse(request?.body ?? "").data).toMatchObject({
+    environment: "staging",
+    step: 3,
+    branch: "main",
+    test: true,
+  });
+  for (const data of ["text", [], { test: false }, { Test: false }, null]) {
+    expect(invalidFieldsOf(await post({ event: "deploy.failed", data }))).toEqual(["data"]);
+  }
+});
+
+test("a webhook whose events no longer exist has no sample", async () => {
+  await changeWebhook(scenario.webhook, { events: ["deploy.canceled"] });
+  const { body } = await post();
+  expect(body.error.details[0].message).toContain("the service has none of those");
 });
 
 const subscribe = (...events: WebhookEventName[]) => scenario.api.patch(scenario.path, { events });

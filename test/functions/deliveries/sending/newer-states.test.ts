@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { handler as fanOut } from "../../../../functions/deliveries/intake/fan-out.ts";
 import { createDelivery, type Delivery } from "../../../../functions/deliveries/line/delivery.ts";
+import { NewerStates } from "../../../../functions/deliveries/sending/newer-states.ts";
 import { parseDeploymentEvent } from "../../../../functions/foundation/events/parse-deployment-event.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
@@ -194,6 +195,19 @@ test("a visit reads what is newer once for all that waits, and what was stored s
   expect(received().at(-1)).toBe("deploy.failed");
   expect((await rowsOf(webhook)).map(({ status }) => status)).toEqual([...olds.map(() => "superseded"), "succeeded"]);
   expect((await rowOf(last)).status).toBe("succeeded");
+});
+
+test("a read has a bound: what is near an old state is found behind it too, what is far supersedes nothing", async () => {
+  const old = deliveryOf(started());
+  for (let second = 1; second <= 24; second++) {
+    await givenEvent({ ...state("deploy.started", second, { log: "x".repeat(200_000) }), deployment_id: randomUUID() });
+  }
+  const newer = deliveryOf(failed());
+  await givenEvent(failed());
+  const states = new NewerStates(webhook.project_id, 1);
+  expect(await states.newerThan(old, webhook)).toBeUndefined();
+  expect(await states.newerThan(deliveryOf(state("deploy.started", 25)), webhook)).toBe(newer.id);
+  expect(await new NewerStates(webhook.project_id).newerThan(old, webhook)).toBe(newer.id);
 });
 
 test("with settle_seconds, messages are delayed, and of states that follow each other the newest is sent", async () => {

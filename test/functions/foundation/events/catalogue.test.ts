@@ -2,7 +2,12 @@ import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { handler as fanOut } from "../../../../functions/deliveries/intake/fan-out.ts";
-import { closestName, deploymentEventRows, eventRow } from "../../../../functions/foundation/events/catalogue.ts";
+import {
+  closestName,
+  deploymentEventRows,
+  eventRow,
+  isFinal,
+} from "../../../../functions/foundation/events/catalogue.ts";
 import { parseDeploymentEvent } from "../../../../functions/foundation/events/parse-deployment-event.ts";
 import { sampleFields } from "../../../../functions/foundation/events/sample-event.ts";
 import { eventsProblem } from "../../../../lib/event-schemas.ts";
@@ -104,7 +109,7 @@ const SLOW = /^data cannot be compared with its schema in a second/;
 
 test.each<[string, object, RegExp]>([
   ["a pattern that repeats a repetition", { properties: { by: { pattern: "^http://(a+)+$" } } }, SLOW],
-  ["a reference to itself", { $ref: "#" }, SLOW],
+  ["a reference to itself", { properties: { by: { allOf: [{ $ref: "#/properties/by" }] } } }, SLOW],
   ["a URL", { properties: { by: { format: "url" } } }, /^undefined$/],
 ])("a hostile text and %s in a schema do not delay other events", (_, data, reason) => {
   expect(eventsProblem([{ ...canceled, data }])).toBeUndefined();
@@ -215,16 +220,31 @@ test.each<[string, unknown, RegExp]>([
   ["another tone", [{ ...queued, tone: "sad" }], /tone must be/],
   ["a schema that is a list", [{ ...queued, data: [] }], /must be a JSON Schema/],
   ["a large schema", [{ ...queued, data: { description: "x".repeat(5_000) } }], /at most 4096 bytes/],
+  [
+    "a schema with many bytes in few characters",
+    [{ ...queued, data: { description: "ü".repeat(2_100) } }],
+    /at most 4096/,
+  ],
   ["an unknown field", [{ ...queued, schema: {} }], /schema is not a known field/],
 ])("a setting that is not valid is an error with its rule: %s", (_, value, rule) => {
   set(value);
   expect(() => deploymentEventRows()).toThrow(rule);
 });
 
+test("an event that the stage has no longer keeps its place after others of the same time", () => {
+  set([canceled]);
+  const before = ["deploy.started", "deploy.canceled"].map(isFinal);
+  set([]);
+  expect(["deploy.started", "deploy.canceled"].map(isFinal)).toEqual(before);
+});
+
 test.each<[string, object, RegExp]>([
   ["an unknown type", { type: "strng" }, /"build.queued": data is not a valid JSON Schema: .*type/],
   ["a misspelled keyword", { type: "object", propertys: {} }, /unknown keyword: "propertys"/],
   ["a reference to nothing", { $ref: "#/$defs/none" }, /can't resolve reference/],
+  ["a reference to itself without end", { $ref: "#" }, /Maximum call stack size exceeded/],
+  ["a reference to another schema", { $ref: "https://json-schema.org/draft/2020-12/schema" }, /Unresolved \$ref/],
+  ["a keyword of OpenAPI 3.0", { type: "string", nullable: true }, /unknown keyword: "nullable"/],
   ["a pattern that is none", { type: "string", pattern: "(" }, /Invalid regular expression/],
 ])("a schema that is not valid stops a start and a synthesis: %s", (_, data, rule) => {
   expect(eventsProblem([{ ...queued, data }])).toMatch(rule);

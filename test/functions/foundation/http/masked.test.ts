@@ -11,7 +11,7 @@ const headers = deliveryHeaders(
   { id: "01a1", event: "deploy.failed", body: "{}", sequence: "1" },
   secrets,
   new Date(),
-  legacy,
+  { legacy },
 );
 const service = headers["X-Service-Signature"] ?? "";
 const standard = headers["webhook-signature"]?.split(" ")[0] ?? "";

@@ -67,6 +67,7 @@ test("each route has its handler, access, permission, timeout and limits", () =>
     "POST /mcp -> serveMcp, user, none, 28 s",
     "POST /v1/projects/{project_id}/subscriptions -> subscribe, viewer, events:read, 28 s, 5/s, burst 20",
     "GET /.well-known/oauth-protected-resource -> getResourceMetadata, anyone, none",
+    "GET /.well-known/http-message-signatures-directory -> getPublicKeys, anyone, none",
   ]);
 });
 

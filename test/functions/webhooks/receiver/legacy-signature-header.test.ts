@@ -70,12 +70,12 @@ test("until its date, the header has the value of X-Service-Signature, and nothi
   const today = deliveryHeaders(request, secrets, before);
   const signature = today["X-Service-Signature"];
   expect(signature).toMatch(/^sha256=[0-9a-f]{64}$/);
-  expect(deliveryHeaders(request, secrets, before, legacy)).toEqual({ ...today, "X-Acme-Signature": signature });
+  expect(deliveryHeaders(request, secrets, before, { legacy })).toEqual({ ...today, "X-Acme-Signature": signature });
 });
 
 test("from its date on, the request is as without the option", () => {
   const at = new Date(legacy.until);
-  expect(deliveryHeaders(request, secrets, at, legacy)).toEqual(deliveryHeaders(request, secrets, at));
+  expect(deliveryHeaders(request, secrets, at, { legacy })).toEqual(deliveryHeaders(request, secrets, at));
 });
 
 test("the requests of a certification have it as deliveries do, with the signature of each", () => {

@@ -39,7 +39,7 @@ const SCHEME = "must start with https://";
 const ABSOLUTE = "must be an absolute URL that starts with https://";
 /** The reason where ranges are allowed: for them plain http is, too. */
 const whereAllowed = (reason: string) =>
-  [SCHEME, ABSOLUTE].includes(reason) ? `${reason}, or http:// and an address that WEBHOOK_ALLOW_CIDRS allows` : reason;
+  [SCHEME, ABSOLUTE].includes(reason) ? `${reason}, or http:// and an address that the operator allows` : reason;
 const CHARACTERS = "must not contain spaces, control characters or unencoded Unicode";
 const LABELS = "must have a host name of at most 253 characters, with 1 to 63 between its dots";
 const FRAGMENT = "must not contain a fragment (#…), which is never sent";

@@ -58,6 +58,20 @@ test("a change replaces all headers, null removes them, and other changes and a 
   expect(await findSecrets(scenario.webhook.id)).not.toHaveProperty("headers");
 });
 
+test("a URL of another origin needs the headers again, so that their values go nowhere else", async () => {
+  await patch({ headers });
+  const other = receiver.url.replace("127.0.0.1", "localhost");
+  for (const url of [other, receiver.url.replace("http:", "https:"), receiver.url.replace(/:\d+/, ":1")]) {
+    const rejected = await patch({ url });
+    expect(invalidFieldsOf(rejected)).toEqual(["headers"]);
+    expect(rejected.body.error.details[0].message).toContain("must be given again, or be null");
+  }
+  expect((await patch({ url: `${receiver.url}/other` })).body.data.header_names).toEqual(["Authorization", "X-Team"]);
+  expect((await patch({ url: other, headers: { "X-Key": "1" } })).body.data.header_names).toEqual(["X-Key"]);
+  expect((await patch({ url: receiver.url, headers: null })).body.data).not.toHaveProperty("header_names");
+  expect((await patch({ url: other })).status).toBe(200);
+});
+
 test("requests have them beside those of every delivery, and the values of the moment of the attempt", async () => {
   await patch({ headers });
   await carry(newDelivery(await stored()));

@@ -94,6 +94,12 @@ const changes = {
     audited: { header_names: ["Authorization"] },
     undo: { headers: null },
   },
+  signatures: {
+    set: { signatures: ["hmac", "http"] },
+    stored: { signatures: ["hmac", "http"] },
+    audited: { signatures: ["hmac", "http"] },
+    undo: { signatures: ["hmac"] },
+  },
   delivery: {
     set: { delivery: "latest" },
     stored: { delivery: "latest" },

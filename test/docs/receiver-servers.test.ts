@@ -1,0 +1,111 @@
+import { spawn, spawnSync } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { probes } from "../../functions/deliveries/certification/certification.ts";
+import { probeRequests } from "../../functions/deliveries/certification/probe-requests.ts";
+import { signatureHeaders } from "../../functions/webhooks/receiver/signature.ts";
+import { generateSecret } from "../../functions/webhooks/webhook/webhook.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
+import { needs, type Program } from "../support/optional-program.ts";
+
+/* The receivers of docs/receivers that are whole programs, each in its language. */
+
+const receivers = join(import.meta.dirname, "../../docs/receivers");
+const work = mkdtempSync(join(tmpdir(), "servers-"));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+const secret = generateSecret(randomBytes(32));
+const body = JSON.stringify({
+  event: "deploy.failed",
+  project_id: randomUUID(),
+  deployment_id: randomUUID(),
+  timestamp: "2026-11-21T04:04:29.027Z",
+  data: { reason: "Grüße 🚀" },
+});
+
+interface Server {
+  language: string;
+  program: string | Program;
+  /** Its folder is a copy of that of the language. */
+  command(port: number): string[];
+  prepare?(folder: string): void;
+}
+
+const hasWebrick = spawnSync("ruby", ["-e", "require 'webrick'"], { stdio: "ignore" }).status === 0;
+
+const servers: Server[] = [
+  { language: "python", program: "python3", command: () => ["python3", "server.py"] },
+  { language: "ruby", program: { name: "webrick", isInstalled: hasWebrick }, command: () => ["ruby", "server.rb"] },
+  { language: "php", program: "php", command: (port) => ["php", "-S", `127.0.0.1:${port}`, "server.php"] },
+  {
+    language: "go",
+    program: "go",
+    command: () => ["./receiver"],
+    prepare(folder) {
+      mkdirSync(join(folder, "webhook"));
+      copyFileSync(join(folder, "server/main.go"), join(folder, "main.go"));
+      copyFileSync(join(folder, "verify_webhook.go"), join(folder, "webhook/verify_webhook.go"));
+      rmSync(join(folder, "verify_webhook.go"));
+      rmSync(join(folder, "server"), { recursive: true });
+      writeFileSync(join(folder, "go.mod"), "module receiver\n\ngo 1.18\n");
+      const env = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
+      expect(String(spawnSync("go", ["build", "-o", "receiver", "."], { cwd: folder, env }).stderr)).toBe("");
+    },
+  },
+];
+
+describe.each(servers)("the server in $language", ({ language, program, command, prepare }) => {
+  needs(program).test(
+    "stores each delivery once, and refuses what is not authentic",
+    async () => {
+      const folder = join(work, language);
+      cpSync(join(receivers, language), folder, { recursive: true });
+      prepare?.(folder);
+      const port = await freePort();
+      const [file = "", ...args] = command(port);
+      const env = { PATH: process.env.PATH, HOME: work, PORT: String(port), WEBHOOK_SECRET: `${secret} ${secret}x` };
+      const server = spawn(file, args, { cwd: folder, env });
+      let printed = "";
+      for (const stream of [server.stdout, server.stderr]) stream.on("data", (data) => (printed += String(data)));
+      const url = `http://127.0.0.1:${port}/`;
+      const send = async (text: string, headers: Record<string, string>) =>
+        (await fetch(url, { method: "POST", body: text, headers })).status;
+      const signed = (deliveryId: string, text = body, at = new Date()) =>
+        signatureHeaders({ deliveryId, at, body: text }, secret);
+      try {
+        await eventually(async () => expect((await fetch(url)).status).toBeGreaterThan(400));
+        const ids = [randomUUID(), randomUUID()];
+        for (const id of [ids[0], ids[0], ids[1], ids[0]]) expect(await send(body, signed(String(id)))).toBe(204);
+        await eventually(() =>
+          expect(printed.match(/deploy\.failed [\w-]{36}/g)).toEqual(ids.map((id) => `deploy.failed ${id}`)),
+        );
+        expect(await send(`${body} `, signed(randomUUID()))).toBe(401);
+        expect(await send(body, {})).toBe(401);
+        expect(await send("", signed(randomUUID()))).toBe(401);
+        expect(await send(body, signed(randomUUID(), body, new Date(Date.now() - 600_000)))).toBe(401);
+        expect(await send("{", signed(randomUUID(), "{"))).toBe(400);
+        expect(await send("x".repeat(1_000_000), {})).toBe(401);
+        // A server may close the connection before it has read the rest.
+        expect(await send("x".repeat(1_000_001), {}).catch(() => 413)).toBe(413);
+        const requests = probeRequests({
+          certificationId: randomUUID(),
+          webhook: { project_id: randomUUID(), events: ["deploy.failed"] },
+          secrets: [secret],
+          foreignSecret: generateSecret(randomBytes(32)),
+          now: new Date(),
+          randomId: randomUUID,
+        });
+        const answers = [];
+        for (const probe of probes) answers.push(await send(requests[probe].body, requests[probe].headers));
+        expect(answers).toEqual([204, 204, 204, 401, 401, 401]);
+        expect(printed.match(/deploy\./g)).toHaveLength(2);
+      } finally {
+        server.kill("SIGKILL");
+      }
+    },
+    60_000,
+  );
+});
