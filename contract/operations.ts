@@ -17,7 +17,7 @@ import { deliveryDetailSchema, deliverySchema, recoveryResultSchema } from "./re
 import { eventRecordSchema } from "./responses/event.ts";
 import { HTTP_URL_PATTERN } from "./responses/fields.ts";
 import { projectSchema } from "./responses/project.ts";
-import { serviceAccountSchema } from "./responses/service-account.ts";
+import { memberSchema, serviceAccountSchema } from "./responses/service-account.ts";
 import { statsSchema } from "./responses/stats.ts";
 import { trustedWorkflowSchema } from "./responses/trusted-workflow.ts";
 import {
@@ -444,6 +444,17 @@ export const operations: Record<OperationId, Operation> = {
     example: { name: "deploy", role: "viewer" },
     response: { status: 201, schema: serviceAccountSchema, example: examples.serviceAccount },
     errors: ["service_account_limit_reached"],
+  },
+  listMembers: {
+    summary: "List the members of a project",
+    description:
+      "The people whom the platform has added: admins first, then by the time of joining. At most the first 500 by their ids. Not the service accounts. " +
+      "Uses the project's read budget; beyond it, returns 429 `rate_limited`.",
+    response: {
+      status: 200,
+      schema: listOf(memberSchema),
+      example: [{ user_id: "user", role: "admin", created_at: examples.serviceAccount.created_at }],
+    },
   },
   listServiceAccounts: {
     summary: "List the service accounts of a project",

@@ -2,8 +2,8 @@
 const DEFAULT_BUDGET_KB = 262;
 const budgetsKb: Record<string, number> = {
   // The formats of products, and the validator of the catalogue's schemas.
-  "attempts-send": 291,
-  "attempts-send-slow": 302,
+  "attempts-send": 292,
+  "attempts-send-slow": 303,
   "deliveries-fan-out": 272,
   "deliveries-replay": 277,
   // The catalogue of events.
@@ -19,9 +19,9 @@ const budgetsKb: Record<string, number> = {
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
   serveMcp: 362,
   // The client of receivers, for the challenge.
-  subscribe: 277,
+  subscribe: 278,
   // The client of SQS: a change of a webhook calls its worker.
-  updateWebhook: 315,
+  updateWebhook: 316,
 };
 
 /** @param id row id @returns KB */

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import type { Role } from "../../functions/foundation/access/member.ts";
+import type { ProjectMember } from "../../functions/foundation/access/member-store.ts";
 import type { toListItem } from "../../functions/identity/service-accounts/service-account.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
@@ -13,3 +14,10 @@ export const serviceAccountSchema = z.strictObject({
   created_at: instant("Time of creation."),
   created_by: text("Id of the user who created it."),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);
+
+/** A person who is a member of a project. */
+export const memberSchema = z.strictObject({
+  user_id: text("Id of the user at the platform."),
+  role: oneOf<Role>("Role in the project.", { admin: "may read and change", viewer: "may read" }),
+  created_at: instant("When the user became a member."),
+} satisfies FieldsOf<ProjectMember>);

@@ -430,6 +430,10 @@ describe("deliveries", () => {
   );
 });
 
+describe("people of a project", () => {
+  step("they are listed", () => ann().get(`${project}/members`));
+});
+
 test("only one step is rejected", () => {
   expect(rejected).toEqual(["one that was deleted is not found"]);
 });

@@ -91,6 +91,7 @@ export function respondWithSamples(): void {
   respond("GET c-1", () => json({ ...report, status: "running" }));
   respond("GET events", () => page(events));
   respond("GET api-keys", ({ query }) => json(query.include === "last_use" ? keys : []));
+  respond("GET members", () => json([{ user_id: "ann", role: "admin", created_at: account.created_at }]));
   respond("GET service-accounts", () => json([account]));
   respond("GET trusted-workflows", () => json([workflow, { ...workflow, id: "t-2", name: null }]));
   respond("GET audit-events", () => page(audit));

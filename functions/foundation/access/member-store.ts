@@ -1,4 +1,5 @@
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
+import type { MeteredReads } from "../budgets/metered-reads-store.ts";
 import { dynamo } from "../platform/aws.ts";
 import { readItem, readMany } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
@@ -44,6 +45,36 @@ export async function projectsOf(
 export async function projectsWith(user_id: string, ids: string[]): Promise<Project[]> {
   const keys = ids.map((project_id) => ({ user_id, project_id }));
   return (await readMany<Record<string, unknown>>("projects", keys)).map(toProject);
+}
+
+export interface ProjectMember {
+  user_id: string;
+  role: Role;
+  created_at: string;
+}
+
+const MAX_MEMBERS = 500;
+
+/**
+ * Returns the people who are members of a project. Their ids are in the table of versions, which has them in the order of the projects;
+ * their roles in that of members. Strongly consistent.
+ */
+export async function membersOf(reads: MeteredReads, projectId: string): Promise<ProjectMember[]> {
+  const { Items = [], ConsumedCapacity } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("memberVersions"),
+      ConsistentRead: true,
+      // `#` is between project and user, and `$` follows it.
+      ...selecting(when`#shard = ${projectId.slice(-1)} AND #member BETWEEN ${`${projectId}#`} AND ${`${projectId}$`}`),
+      Limit: MAX_MEMBERS,
+      ReturnConsumedCapacity: "TOTAL",
+    }),
+  );
+  const ids = Items.filter(({ removed }) => !removed).map(({ member }) => String(member).slice(projectId.length + 1));
+  await reads.add((ConsumedCapacity?.CapacityUnits ?? 0) + ids.length);
+  const keys = ids.map((user_id) => ({ user_id, project_id: projectId }));
+  const found = await readMany<ProjectMember>("projects", keys);
+  return found.map(({ user_id, role, created_at }) => ({ user_id, role, created_at }));
 }
 
 const toProject = (item: Record<string, unknown>): Project =>

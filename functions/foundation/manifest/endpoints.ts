@@ -369,6 +369,14 @@ export const endpoints = {
       },
     ],
   },
+  listMembers: {
+    method: "GET",
+    path: "/v1/projects/{project_id}/members",
+    file: "identity/members/list-of-project",
+    access: "viewer",
+    permission: "projects:read",
+    uses: [can.chargeReads, { tables: { memberVersions: ["Query"], projects: ["BatchGetItem"] } }],
+  },
   listServiceAccounts: {
     method: "GET",
     path: "/v1/projects/{project_id}/service-accounts",

@@ -233,6 +233,7 @@ export function createClient(options: ClientOptions) {
 
     createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">, create: CreateOptions = {}) =>
       data(http.POST(accountsPath, { ...inProject(projectId), body, ...once(create) })),
+    listMembers: (projectId: string) => data(http.GET("/v1/projects/{project_id}/members", inProject(projectId))),
     listServiceAccounts: (projectId: string) => data(http.GET(accountsPath, inProject(projectId))),
     /** Deletes its keys too. */
     deleteServiceAccount: async (account: ServiceAccountRef) =>

@@ -544,6 +544,29 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/projects/{project_id}/members": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the members of a project
+     * @description The people whom the platform has added: admins first, then by the time of joining. At most the first 500 by their ids. Not the service accounts. Uses the project's read budget; beyond it, returns 429 `rate_limited`. Only for members of the project. Permission: `projects:read`.
+     */
+    get: operations["listMembers"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/v1/projects/{project_id}/service-accounts/{service_account_id}": {
     parameters: {
       query?: never;
@@ -5369,6 +5392,70 @@ export interface operations {
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       422: components["responses"]["IdempotencyKeyReused"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listMembers: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "user_id": "user",
+           *           "role": "admin",
+           *           "created_at": "2026-11-21T04:04:29.027Z"
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /** @description Id of the user at the platform. */
+              user_id: string;
+              /**
+               * @description Role in the project.
+               *
+               *     - `admin`: may read and change
+               *     - `viewer`: may read
+               * @enum {string}
+               */
+              role: "admin" | "viewer";
+              /**
+               * Format: date-time
+               * @description When the user became a member.
+               */
+              created_at: string;
+            }[];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -90,7 +90,7 @@ test.each<[name: string, address: string, inAMinute: Record<string, number>, onc
   ["webhooks", project, { webhooks: 7, stats: length }, ["stats"]],
   ["deliveries of a project", `${project}/deliveries`, { webhooks: 7, deliveries: 7 }],
   ["events", `${project}/events`, { webhooks: 7, events: 13 }],
-  ["access", `${project}/access`, { "service-accounts": 5, "trusted-workflows": 5 }],
+  ["access", `${project}/access`, { members: 1, "service-accounts": 5, "trusted-workflows": 5 }, ["members"]],
   ["audit of a project", `${project}/audit`, { "audit-events": 5 }],
   ["a webhook with a pending delivery", hash, { [webhookId]: 13, deliveries: 31 }],
   ["a list with a filter", `${hash}?event=deploy.failed`, { [webhookId]: 13, deliveries: 7 }],

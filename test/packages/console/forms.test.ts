@@ -95,7 +95,8 @@ test.each([
   respond("GET api-keys", () =>
     json([{ id: "k-1", name: "ci", key_prefix: "svc_1", created_at: at, last_used_at: null }]),
   );
-  for (const list of ["webhooks", "service-accounts", "trusted-workflows"]) respond(`GET ${list}`, () => json([]));
+  for (const list of ["webhooks", "members", "service-accounts", "trusted-workflows"])
+    respond(`GET ${list}`, () => json([]));
   respond(route, () => {
     const error = {
       code: "validation_error",
@@ -208,7 +209,8 @@ test.each([
 ])(
   "%s: the form can be sent once every required field is set and something is chosen",
   async (name, address, fields, boxes) => {
-    for (const list of ["webhooks", "service-accounts", "trusted-workflows"]) respond(`GET ${list}`, () => json([]));
+    for (const list of ["webhooks", "members", "service-accounts", "trusted-workflows"])
+      respond(`GET ${list}`, () => json([]));
     await start(address);
     await click(name);
     for (const [label, value] of Object.entries(fields)) await enter(label, value);

@@ -51,8 +51,8 @@ const trustedFields = [
   "format",
   "delivery",
   "settle_seconds",
-  "subscription",
   "signatures",
+  "subscription",
   "last_certification",
 ];
 

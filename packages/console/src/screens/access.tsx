@@ -1,10 +1,10 @@
-import { projectAuditHref } from "../data/route.ts";
 import { useSignedIn } from "../data/signed-in.ts";
+import { Members } from "./members.tsx";
 import { AdminPage } from "./projects.tsx";
 import { ServiceAccounts } from "./service-accounts.tsx";
 import { TrustedWorkflows } from "./trusted-workflows.tsx";
 
-/** The callers of a project that are not people: service accounts and trusted workflows. For admins. */
+/** Who can use a project: people, service accounts and trusted workflows. For admins. */
 export function Access({ projectId }: { projectId: string }) {
   const isSession = useSignedIn().session.kind === "jwt";
   return (
@@ -15,12 +15,9 @@ export function Access({ projectId }: { projectId: string }) {
           see and change trusted workflows.
         </p>
       )}
+      <Members projectId={projectId} />
       <ServiceAccounts projectId={projectId} mayCreate={isSession} />
       {isSession && <TrustedWorkflows projectId={projectId} />}
-      <p class="lead">
-        People are members because your platform added them: the <a href={projectAuditHref(projectId)}>audit</a> has
-        each change.
-      </p>
     </AdminPage>
   );
 }

@@ -54,6 +54,7 @@ test("each route has its handler, access, permission, timeout and limits", () =>
     "GET /v1/audit-events -> listAuditEvents, user, audit:read",
     "GET /v1/projects/{project_id}/audit-events -> listProjectAuditEvents, admin, audit:read",
     `POST ${accounts} -> createServiceAccount, admin_session, none, 120/min per user`,
+    "GET /v1/projects/{project_id}/members -> listMembers, viewer, projects:read",
     `GET ${accounts} -> listServiceAccounts, admin, service-accounts:read`,
     `DELETE ${accounts}/{service_account_id} -> deleteServiceAccount, admin, service-accounts:write, 28 s, 5/s, burst 20`,
     `POST ${accountKeys} -> createServiceAccountApiKey, admin_session, none, 120/min per user`,
