@@ -20,7 +20,7 @@ export const handler = defineEndpoint(endpoints.decideSignIn, {
     const { decision } = input;
     if (decision === undefined) return ok(toShown(signIn));
     if (decision === "deny") {
-      await signIns.decide(signIn, { decision });
+      await signIns.decide(signIn, { decision, by, user_id });
     } else {
       const key = keyOf(input, now);
       await requireMember(user_id, key.project_ids);

@@ -26,7 +26,7 @@ export const handler = defineEndpoint(endpoints.requestSignIn, {
     if (!signIn) return ok({ status: "expired" });
     if (!(await signIns.ask(signIn, now))) return ok({ status: "slow_down" });
     if (signIn.decision === undefined) return ok({ status: "pending" });
-    return ok(signIn.decision === "deny" ? { status: "denied" } : await keyFor(signIn, now));
+    return ok(signIn.decision !== "approve" ? { status: "denied" } : await keyFor(signIn, now));
   },
 });
 

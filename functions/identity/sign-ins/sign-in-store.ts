@@ -1,9 +1,11 @@
+import type { Actor } from "../../foundation/access/actor.ts";
 import type { TransactItem } from "../../foundation/platform/aws.ts";
 import { readItem, transactIf, updateIf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { allOf, changing, isAsRead, onlyIf, when } from "../../foundation/platform/expression.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
+import { auditPut } from "../../foundation/records/audit-store.ts";
 import { deviceKey, INTERVAL_SECONDS, type SignIn, userCodeKey } from "./sign-in.ts";
 
 /* Sign-ins wait in the table of keys, under hashes of their codes that no key can have. They expire with it. */
@@ -37,14 +39,22 @@ export async function getByCode(typed: string, now: Date): Promise<SignIn> {
 
 /** Records a decision. @throws ApiError `conflict` when it is decided already */
 export async function decide(
-  { key_hash }: SignIn,
-  decided: Pick<SignIn, "decision" | "by" | "user_id" | "key">,
+  { key_hash, id, client }: SignIn,
+  decided: Pick<SignIn, "decision" | "user_id" | "key"> & { by: Actor },
 ): Promise<void> {
-  const change = changing({
-    set: { ...decided },
-    when: when`attribute_exists(key_hash) AND attribute_not_exists(decision)`,
+  const { decision, user_id, by, key } = decided;
+  const isOpen = when`attribute_exists(key_hash) AND attribute_not_exists(decision)`;
+  const isDecided = await transactIf({
+    signIn: { Update: { ...itemKey(key_hash), ...changing({ set: decided, when: isOpen }) } },
+    audit: auditPut({
+      scope: `user:${user_id}`,
+      action: decision === "approve" ? "sign_in.approved" : "sign_in.denied",
+      actor: by,
+      resource_id: id,
+      details: { name: client, ...key },
+    }),
   });
-  if (!(await updateIf(itemKey(key_hash), change))) throw new ApiError("conflict", "This sign-in is decided already.");
+  if (!isDecided) throw new ApiError("conflict", "This sign-in is decided already.");
 }
 
 /** Records a question of the machine. @returns false when it asks too fast */

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomInt } from "node:crypto";
+import { createHash, randomBytes, randomInt, randomUUID } from "node:crypto";
 import * as z from "zod/mini";
 import type { Actor } from "../../foundation/access/actor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../../foundation/access/identity.ts";
@@ -23,6 +23,7 @@ const MAX_KEY_DAYS = 90;
 export interface SignIn {
   /** `device:` and the hash of the device code. */
   key_hash: string;
+  id: string;
   /** What the machine says about itself: text of anybody. */
   client: string;
   /** Where its request came from. */
@@ -58,7 +59,15 @@ export function newCodes(): { deviceCode: string; userCode: string } {
 export function newSignIn(deviceCode: string, client: string, address: string | undefined, now: Date): SignIn {
   const valid_until = addSeconds(now, LIFETIME_SECONDS);
   const delete_after = Math.ceil(Date.parse(valid_until) / 1000);
-  return { key_hash: deviceKey(deviceCode), client, address, created_at: now.toISOString(), valid_until, delete_after };
+  return {
+    key_hash: deviceKey(deviceCode),
+    id: randomUUID(),
+    client,
+    address,
+    created_at: now.toISOString(),
+    valid_until,
+    delete_after,
+  };
 }
 
 export const signInInput = fields({

@@ -1963,6 +1963,8 @@ export interface components {
        *     - `api_key.created`: An API key was created.
        *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
        *     - `api_key.renamed`: An API key was renamed.
+       *     - `sign_in.approved`: A machine that signs in may get an API key.
+       *     - `sign_in.denied`: A machine that signs in gets no API key.
        *     - `api_key.rolled`: The secret of an API key was replaced.
        *     - `api_key.earlier_ended`: A previous secret of an API key was revoked before the end of its overlap; `details.reason` says why, `details.key_prefix` which.
        *     - `webhook.created`: A webhook was created; of its URL, `details` has the host and the SHA-256 hash, because the path may contain a token.
@@ -1989,6 +1991,8 @@ export interface components {
         | "api_key.created"
         | "api_key.deleted"
         | "api_key.renamed"
+        | "sign_in.approved"
+        | "sign_in.denied"
         | "api_key.rolled"
         | "api_key.earlier_ended"
         | "webhook.created"
