@@ -262,13 +262,15 @@ export const operations: Record<OperationId, Operation> = {
   requestSignIn: {
     summary: "Sign a machine in",
     description:
-      "For a machine without a browser, as in RFC 8628. With `client`, its own name, it gets `device_code`, a secret, and `user_code`, which it shows with " +
+      "For a machine without a browser, as in RFC 8628. Without `device_code`, it gets one, a secret, and `user_code`, which it shows with " +
       "`verification_uri`: a person types it there, sees where the request came from, and approves or denies it. With `device_code` it asks every `interval` " +
       "seconds. `status` is `pending`, `slow_down` (it asks too fast), `denied`, `expired` (or the key was taken), or `approved` with `api_key`: a key of that " +
       "person, which only this response has. An IP address can begin ten sign-ins a minute; beyond it, returns 429 `rate_limited`.",
     fields: {
-      client: { description: "What the machine calls itself, which the person sees. 1 to 100 characters." },
-      device_code: { description: "The code that the machine got." },
+      client: {
+        description: "What the machine calls itself, which the person sees. 1 to 100 characters; default: `a program`.",
+      },
+      device_code: { description: "The code that the machine got: asks for its key." },
     },
     example: { client: "svc on build-7" },
     response: { status: 200, schema: signInSchema, example: examples.signIn },

@@ -15,7 +15,7 @@ const budgetsKb: Record<string, number> = {
   certifyWebhook: 271,
   redeliver: 284,
   recoverDeliveries: 277,
-  sendTestDelivery: 286,
+  sendTestDelivery: 287,
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
   serveMcp: 362,
   // The client of receivers, for the challenge.

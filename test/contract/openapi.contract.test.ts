@@ -37,6 +37,7 @@ import { boundaries, invalid, valid } from "../support/json-arbitrary.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { givenUsedBudget } from "../support/request-budget.ts";
 import { type Response, send, startTestService, type TestService } from "../support/service.ts";
+import { EXAMPLE_CODE, givenSignIn } from "../support/sign-ins.ts";
 import { changeItem } from "../support/stored-items.ts";
 
 /*
@@ -249,6 +250,7 @@ function pathOf({ path }: Operation, ids: Record<string, string> = fixture.ids):
 
 async function sendTo(operation: Operation, request: Request): Promise<Response> {
   if (budgeted.includes(operation.id)) await givenUsedBudget(fixture.ids.project_id, 0);
+  if (operation.path === "/v1/sign-ins") await givenSignIn(EXAMPLE_CODE, fixture.userId);
   const existing = await existingIds(operation);
   const path = pathOf(operation, { ...existing, ...request.otherIds });
   const { text, contentType = "application/json", query = "", caller } = request;
@@ -297,6 +299,8 @@ const opaqueFields: Record<string, string[]> = {
   // Names that HTTP or a delivery has, and a delay that needs another field.
   createWebhook: ["headers", "settle_seconds"],
   updateWebhook: ["headers", "settle_seconds"],
+  // An approval has further rules.
+  decideSignIn: ["decision"],
   listEvents: ["after"],
   listDeliveries: ["cursor", "until"],
   listProjectDeliveries: ["cursor", "until"],
@@ -315,6 +319,7 @@ const fixedFields: Record<string, Record<string, Json>> = {
   createWebhook: { events: listedEvents },
   updateWebhook: { events: listedEvents },
   sendTestDelivery: { event: { const: "deploy.succeeded" } },
+  decideSignIn: { user_code: { const: EXAMPLE_CODE } },
   listEvents: { event: { enum: eventNames } },
   listDeliveries: { event: { enum: webhookEventNames } },
   listProjectDeliveries: { event: { enum: webhookEventNames } },
@@ -644,6 +649,19 @@ describe("limits and states", () => {
     expect(response.status).toBe(403);
   });
 
+  test("a code without a machine, and one that is decided, return a documented 404 and 409", async () => {
+    const decide = operation("decideSignIn");
+    const { api } = service.user();
+    await givenSignIn(EXAMPLE_CODE);
+    const statuses: number[] = [];
+    for (const user_code of ["WRONG-ONE", EXAMPLE_CODE, EXAMPLE_CODE]) {
+      const response = await api.patch(decide.path, { user_code, decision: "deny" });
+      expectDocumented(decide, response);
+      statuses.push(response.status);
+    }
+    expect(statuses).toEqual([404, 200, 409]);
+  });
+
   test("rolling an expired key returns a documented 409", async () => {
     const { api } = service.user();
     const { id, key } = (await api.post("/v1/api-keys", { name: "expired" })).body.data;
@@ -660,15 +678,23 @@ describe("limits and states", () => {
     expect([response.status, second.status]).toEqual([409, 409]);
   });
 
-  test("revoking credentials returns a documented 503 while the table is not available", async () => {
-    interceptDynamo(() => Promise.reject(Object.assign(new Error("connection refused"), { code: "ECONNREFUSED" })));
-    const { status } = await sendTo(operation("revokeCredentials"), {
-      caller: "noCredential",
-      text: exampleOf(operation("revokeCredentials")),
-    });
-    restoreAws();
-    expect(status).toBe(503);
-  });
+  test.each(["revokeCredentials", "requestSignIn"])(
+    "%s returns a documented 503 while the table is not available",
+    async (id) => {
+      await givenUsedBudget("sign-in:address:127.0.0.1", 0);
+      interceptDynamo(() => Promise.reject(Object.assign(new Error("connection refused"), { code: "ECONNREFUSED" })));
+      const { path, method } = operation(id);
+      const headers = { "content-type": "application/json" };
+      const response = await send(service.baseUrl + path, {
+        method,
+        headers,
+        body: exampleOf(operation(id)) as string,
+      });
+      restoreAws();
+      expectDocumented(operation(id), response);
+      expect(response.status).toBe(503);
+    },
+  );
 
   const repeatable = operations.filter((each) => rowOf(each)?.repeatReturns);
   test.each(repeatable)(

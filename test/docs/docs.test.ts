@@ -98,7 +98,7 @@ test("the table of settings has every variable that is read, and no other", () =
   const source = page("functions/foundation/platform/env.ts") + page("bin/command/settings.ts");
   // Set by the stack, by Lambda or by the local run, not by a person.
   const isInternal =
-    /^(STAGE|KEEPS_DATA|AWS_REGION|AWS_LAMBDA_FUNCTION_VERSION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|SIGNATURE_SECRET_ARN|IMPORTED_KEYS_PEPPER_ARN|API_ADDRESS|.*_TABLE|.*_TOPIC_ARN|.*QUEUE_URL.*)$/;
+    /^(STAGE|KEEPS_DATA|AWS_REGION|AWS_LAMBDA_FUNCTION_VERSION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|SIGNATURE_SECRET_ARN|IMPORTED_KEYS_PEPPER_ARN|API_ADDRESS|CONSOLE_ADDRESS|.*_TABLE|.*_TOPIC_ARN|.*QUEUE_URL.*)$/;
   const names = new Set([...source.matchAll(/"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT)"/g)].map(([, name = ""]) => name));
   const unlisted = [...names].filter((name) => !isInternal.test(name) && !documented.includes(name));
   expect(unlisted).toEqual([]);

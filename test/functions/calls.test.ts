@@ -19,7 +19,7 @@ import { call as callFunction } from "../support/call.ts";
 import { eventOf, givenDelivery, pipelineBatch, sqsEvent } from "../support/deliveries.ts";
 import { fakeDate } from "../support/fake-date.ts";
 import { useReceiver } from "../support/receiver.ts";
-import { type Response, useService } from "../support/service.ts";
+import { type Response, send, useService } from "../support/service.ts";
 
 /*
  * What each endpoint and each function of an operator returns, and its calls to AWS: each read with its bounds, each write with
@@ -432,6 +432,20 @@ describe("deliveries", () => {
 
 describe("people of a project", () => {
   step("they are listed", () => ann().get(`${project}/members`));
+  // Its codes are random.
+  step("a machine asks for a sign-in", async () => {
+    const body = JSON.stringify({ client: "svc" });
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body };
+    const { status, body: asked } = await send(`${service.baseUrl}/v1/sign-ins`, init);
+    ids.code = asked.data.user_code;
+    calls = calls.map((each) => each.replaceAll(/(device|user-code):[0-9a-f]{64}/g, "$1:HASH"));
+    return status;
+  });
+  step("a person denies it", async () => {
+    const { status } = await ann().patch("/v1/sign-ins", { user_code: ids.code, decision: "deny" });
+    calls = calls.map((each) => each.replaceAll(/(device|user-code):[0-9a-f]{64}/g, "$1:HASH"));
+    return status;
+  });
 });
 
 test("only one step is rejected", () => {

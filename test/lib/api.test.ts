@@ -43,6 +43,7 @@ test("every route is behind the authorizer, except those for anyone", () => {
   }
   expect(open).toEqual([
     "POST /v1/credentials/revoke",
+    "POST /v1/sign-ins",
     "GET /.well-known/oauth-protected-resource",
     "GET /.well-known/http-message-signatures-directory",
   ]);

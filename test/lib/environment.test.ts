@@ -50,6 +50,7 @@ const usersOfPermissions = [
   "credentials-verify",
   "createServiceAccountApiKey",
   "createTrustedWorkflow",
+  "decideSignIn",
 ];
 const importSettings = { IMPORTED_KEYS: '[{"prefix":"acme_","hash":"sha256"},{"prefix":"old_","hash":"hmac-sha256"}]' };
 const senderSettings = { LEGACY_SIGNATURE_HEADER: '{"name":"X-Acme-Signature","until":"2027-01-31"}' };

@@ -34,7 +34,7 @@ test("only methods that reach no function, and the one for anyone, have no autho
   expect(paths.length).toBeGreaterThan(0);
   for (const path of paths)
     expect(path).toMatch(
-      /\/(ANY|OPTIONS|revoke\/POST|(oauth-protected-resource|http-message-signatures-directory)\/GET)\/Resource$/,
+      /\/(ANY|OPTIONS|(revoke|sign-ins)\/POST|(oauth-protected-resource|http-message-signatures-directory)\/GET)\/Resource$/,
     );
 });
 

@@ -20,8 +20,8 @@ import * as signIns from "./sign-in-store.ts";
  */
 export const handler = defineEndpoint(endpoints.requestSignIn, {
   input: signInInput,
-  async run({ input: { client, device_code = "" }, actor, now }) {
-    if (client !== undefined) return ok(await begin(client, actor.address, now));
+  async run({ input: { client = "a program", device_code }, actor, now }) {
+    if (device_code === undefined) return ok(await begin(client, actor.address, now));
     const signIn = await signIns.findByDevice(device_code, now);
     if (!signIn) return ok({ status: "expired" });
     if (!(await signIns.ask(signIn, now))) return ok({ status: "slow_down" });
@@ -33,9 +33,8 @@ export const handler = defineEndpoint(endpoints.requestSignIn, {
 async function begin(client: string, address: string | undefined, now: Date) {
   await chargeSignIn(`address:${address ?? "unknown"}`, now);
   const { deviceCode, userCode } = newCodes();
-  if (!(await signIns.insert(newSignIn(deviceCode, client, address, now), userCode))) {
-    throw new ApiError("service_unavailable", "The code is in use. Try again.", { headers: { "Retry-After": "1" } });
-  }
+  const isNew = await signIns.insert(newSignIn(deviceCode, client, address, now), userCode);
+  if (!isNew) throw new Error("A random code is in use: one in billions.");
   const verification_uri = settings.consoleUrl() ?? null;
   const times = { expires_in: LIFETIME_SECONDS, interval: INTERVAL_SECONDS };
   return { status: "pending", device_code: deviceCode, user_code: userCode, verification_uri, ...times };

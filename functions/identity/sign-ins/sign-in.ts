@@ -5,7 +5,7 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../../foundation/access/identity.ts
 import { permissionSet } from "../../foundation/access/platform-permissions.ts";
 import { permissions } from "../../foundation/manifest/permissions.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
-import { displayName, fields, invalidField, isoTime, orRequired, setOf, uuid } from "../../foundation/schema/input.ts";
+import { displayName, fields, invalidField, isoTime, setOf, uuid } from "../../foundation/schema/input.ts";
 import type { ApiKeyInput } from "../api-keys/api-key-input.ts";
 
 /*
@@ -73,16 +73,11 @@ export function newSignIn(deviceCode: string, client: string, address: string | 
 export const signInInput = fields({
   client: z.optional(displayName),
   device_code: z.optional(z.string("must be a string").check(z.maxLength(100, "is no code of a sign-in"))),
-}).check(
-  z.refine(
-    ({ client, device_code }) => (client === undefined) !== (device_code === undefined),
-    "must have client, to begin a sign-in, or device_code, to ask for its key",
-  ),
-);
+});
 
 export const decisionInput = () =>
   fields({
-    user_code: z.string(orRequired("must be the code that the machine shows")).check(z.maxLength(40, "is no code")),
+    user_code: displayName,
     decision: z.optional(z.enum(["approve", "deny"], "must be approve or deny")),
     name: z.optional(displayName),
     permissions: z.optional(permissionSet(permissions)),

@@ -128,7 +128,7 @@ export interface paths {
     put?: never;
     /**
      * Sign a machine in
-     * @description For a machine without a browser, as in RFC 8628. With `client`, its own name, it gets `device_code`, a secret, and `user_code`, which it shows with `verification_uri`: a person types it there, sees where the request came from, and approves or denies it. With `device_code` it asks every `interval` seconds. `status` is `pending`, `slow_down` (it asks too fast), `denied`, `expired` (or the key was taken), or `approved` with `api_key`: a key of that person, which only this response has. An IP address can begin ten sign-ins a minute; beyond it, returns 429 `rate_limited`. Requires no credential.
+     * @description For a machine without a browser, as in RFC 8628. Without `device_code`, it gets one, a secret, and `user_code`, which it shows with `verification_uri`: a person types it there, sees where the request came from, and approves or denies it. With `device_code` it asks every `interval` seconds. `status` is `pending`, `slow_down` (it asks too fast), `denied`, `expired` (or the key was taken), or `approved` with `api_key`: a key of that person, which only this response has. An IP address can begin ten sign-ins a minute; beyond it, returns 429 `rate_limited`. Requires no credential.
      */
     post: operations["requestSignIn"];
     delete?: never;
@@ -3735,9 +3735,9 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description What the machine calls itself, which the person sees. 1 to 100 characters. */
+          /** @description What the machine calls itself, which the person sees. 1 to 100 characters; default: `a program`. */
           client?: string;
-          /** @description The code that the machine got. */
+          /** @description The code that the machine got: asks for its key. */
           device_code?: string;
         };
       };

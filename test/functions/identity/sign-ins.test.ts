@@ -138,7 +138,7 @@ test("a code that has expired, was guessed or is none, is not found", async () =
   const { device_code, user_code } = await begin();
   await changeItem("apiKeys", { key_hash: deviceKey(device_code) }, { valid_until: new Date().toISOString() });
   const user = service.user();
-  for (const code of [user_code, "BBBB-BBBB", "", "x".repeat(40)]) {
+  for (const code of [user_code, "BBBB-BBBB", "-", "x".repeat(100)]) {
     expect((await decide(user, code)).status).toBe(404);
   }
   expect(await ask(device_code)).toEqual({ status: "expired" });
@@ -157,8 +157,6 @@ test("a person who types many codes, and an address that begins many sign-ins, h
 });
 
 test.each<[string, object]>([
-  ["nothing", {}],
-  ["both", { client: "svc", device_code: "x" }],
   ["an invisible character", { client: "svc\u202e" }],
   ["a long name", { client: "x".repeat(101) }],
   ["a number", { device_code: 7 }],

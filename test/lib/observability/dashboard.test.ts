@@ -113,8 +113,8 @@ const lines = {
   ],
   "Function errors (crashes, timeouts)": [
     ...Array(17).fill("Sum Errors"),
-    Array.from({ length: 42 }, (_, index) => `e${index}`).join(" + "),
-    ...Array(42).fill("Sum Errors"),
+    Array.from({ length: 44 }, (_, index) => `e${index}`).join(" + "),
+    ...Array(44).fill("Sum Errors"),
   ],
   "Function throttles": Array(17).fill("Sum Throttles"),
   "Sweep and notifications": ["Maximum SweepLag", "Maximum NotificationLag", "Sum Redriven"],

@@ -117,7 +117,7 @@ function OfflineBanner() {
   }, []);
   return (
     <div class="offline" role="status">
-      {!isOnline && <p>You are offline. The data may be out of date; it updates when you are online again.</p>}
+      {!isOnline && <p>You are offline. The data may be out of date until you are online again.</p>}
     </div>
   );
 }
@@ -214,7 +214,7 @@ function SessionEnd({ at }: { at: number }) {
   const now = useNow();
   if (at - now > LAST_MINUTES_MS) return null;
   return (
-    <span class="warning" title="Time until the token expires and you have to sign in again">
+    <span class="warning" title="Then the token expires">
       {" · session ends in "}
       <Countdown endsAt={at} />
     </span>

@@ -76,7 +76,7 @@ export function Projects() {
       {projects?.length === 0 && (
         <EmptyState title="No projects yet">Ask an administrator of your platform to add you to a project.</EmptyState>
       )}
-      {projects !== undefined && projects.length > 0 && (
+      {projects && projects.length > 0 && (
         <Table columns={["Name", "Health", "Your role", "Created", "ID"]}>
           {projects.map(({ id, name, role, created_at }) => (
             <tr key={id} class="linked">

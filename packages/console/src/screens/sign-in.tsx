@@ -45,7 +45,7 @@ export function SignIn({ reason, command, check, onSignIn }: SignInProps) {
         <img src="icon.svg" alt="" width="36" height="36" />
         <h1>Deployment webhooks</h1>
         {reason !== undefined && error === reason && (
-          <p class="lead">Your session has ended. Please sign in again: the form that was open keeps what you typed.</p>
+          <p class="lead">Your session has ended. Sign in again: the open form keeps what you typed.</p>
         )}
         {command !== undefined && (
           <p class="fine">
@@ -65,7 +65,7 @@ export function SignIn({ reason, command, check, onSignIn }: SignInProps) {
             onInput={(event) => setPasted(event.currentTarget.value)}
           />
           <p class="fine" id={`${id}-hint`}>
-            Stored in this tab until you close it or sign out. With an API key you may do what that key may.
+            Stored in this tab until you close it or sign out.
           </p>
         </div>
         <ErrorMessage error={error} />

@@ -34,6 +34,8 @@ test("each route has its handler, access, permission, timeout and limits", () =>
     "PATCH /v1/api-keys/{id} -> updateApiKey, user, keys:write",
     "POST /v1/api-keys/{id}/roll -> rollApiKey, session, none, 120/min per user",
     "POST /v1/credentials/revoke -> revokeCredentials, anyone, none, 28 s, 1000 keys/min per address",
+    "POST /v1/sign-ins -> requestSignIn, anyone, none",
+    "PATCH /v1/sign-ins -> decideSignIn, session, none",
     "GET /v1/projects -> listProjects, user, projects:read",
     "GET /v1/projects/{project_id}/events -> listEvents, viewer, events:read",
     "GET /v1/projects/{project_id}/deliveries -> listProjectDeliveries, viewer, deliveries:read",
