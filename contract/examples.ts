@@ -147,6 +147,21 @@ export const examples = {
   }),
   eventRecord: toRecord({ ...succeeded, id: eventIdOf(succeeded), received_at: addSeconds(now, 1) }),
   project,
+  signIn: {
+    status: "pending",
+    device_code: bytes("device code", 32).toString("base64url"),
+    user_code: "BCDF-GHJK",
+    verification_uri: "https://console.example.com/#/sign-in",
+    expires_in: 600,
+    interval: 5,
+  },
+  shownSignIn: {
+    client: "svc on build-7",
+    address: "192.0.2.1",
+    created_at: now.toISOString(),
+    valid_until: new Date(now.getTime() + 600_000).toISOString(),
+    status: "pending",
+  },
   serviceAccount: serviceAccounts.toListItem(
     serviceAccounts.createServiceAccount(
       { name: "deploy", role: "viewer" },

@@ -18,6 +18,7 @@ import { eventRecordSchema } from "./responses/event.ts";
 import { HTTP_URL_PATTERN } from "./responses/fields.ts";
 import { projectSchema } from "./responses/project.ts";
 import { memberSchema, serviceAccountSchema } from "./responses/service-account.ts";
+import { shownSignInSchema, signInSchema } from "./responses/sign-in.ts";
 import { statsSchema } from "./responses/stats.ts";
 import { trustedWorkflowSchema } from "./responses/trusted-workflow.ts";
 import {
@@ -72,7 +73,7 @@ const tagPatterns: [RegExp, keyof typeof tags][] = [
   [/\/trusted-workflows\b/, "Trusted workflows"],
   [/\/audit-events\b/, "Audit"],
   [/\/events\b/, "Deployments"],
-  [/\/(api-keys|credentials)\b/, "API keys"],
+  [/\/(api-keys|credentials|sign-ins)\b/, "API keys"],
   [/./, "Projects"],
 ];
 
@@ -257,6 +258,37 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { credentials: [examples.createdApiKey.key] },
     response: { status: 202, schema: revocationSchema, example: { received: 1 } },
+  },
+  requestSignIn: {
+    summary: "Sign a machine in",
+    description:
+      "For a machine without a browser, as in RFC 8628. With `client`, its own name, it gets `device_code`, a secret, and `user_code`, which it shows with " +
+      "`verification_uri`: a person types it there, sees where the request came from, and approves or denies it. With `device_code` it asks every `interval` " +
+      "seconds. `status` is `pending`, `slow_down` (it asks too fast), `denied`, `expired` (or the key was taken), or `approved` with `api_key`: a key of that " +
+      "person, which only this response has. An IP address can begin ten sign-ins a minute; beyond it, returns 429 `rate_limited`.",
+    fields: {
+      client: { description: "What the machine calls itself, which the person sees. 1 to 100 characters." },
+      device_code: { description: "The code that the machine got." },
+    },
+    example: { client: "svc on build-7" },
+    response: { status: 200, schema: signInSchema, example: examples.signIn },
+  },
+  decideSignIn: {
+    summary: "Approve the sign-in of a machine",
+    description:
+      "Without `decision`, shows what a code belongs to. With `approve`, `name` and `expires_at` are required; the limits are those of an API key, and the " +
+      "key is valid for 90 days at most. A person can type ten codes a minute; beyond it, returns 429 `rate_limited`. A sign-in that was decided: 409 `conflict`.",
+    fields: {
+      user_code: { description: "The code that the machine shows; case, spaces and dashes do not matter." },
+      decision: { description: "Absent = it is only shown." },
+      name: { description: "Name of the key." },
+      permissions: { description: "What the key may do; absent = all that the person may do." },
+      project_ids: { description: "The projects that the key sees; absent = all of the person." },
+      expires_at: { description: "First moment at which the key is rejected, at most 90 days from now." },
+    },
+    example: { user_code: examples.signIn.user_code },
+    response: { status: 200, schema: shownSignInSchema, example: examples.shownSignIn },
+    errors: ["not_found", "conflict"],
   },
   listProjects: {
     summary: "List your projects",

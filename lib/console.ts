@@ -31,8 +31,8 @@ interface ConsoleProps {
   key?: KmsKey | undefined;
 }
 
-/** Deploys the console, and the API page at `docs.html`, to S3 and CloudFront. The address is the output ConsoleUrl. */
-export function createConsole(scope: Construct, props: ConsoleProps): cloudfront.Distribution {
+/** Deploys the console, and the API page at `docs.html`, to S3 and CloudFront. @returns its address, the output ConsoleUrl */
+export function createConsole(scope: Construct, props: ConsoleProps): string {
   const folder = new Construct(scope, "Console");
   const domain = props.console === true ? undefined : props.console.domain;
   const bucket = new s3.Bucket(folder, "Page", {
@@ -71,8 +71,9 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
   });
   uploadPage(folder, bucket, props);
   if (domain) addDomainRecords(folder, distribution, domain);
-  new CfnOutput(Stack.of(scope), "ConsoleUrl", { value: `https://${domain?.name ?? distribution.domainName}/` });
-  return distribution;
+  const address = `https://${domain?.name ?? distribution.domainName}/`;
+  new CfnOutput(Stack.of(scope), "ConsoleUrl", { value: address });
+  return address;
 }
 
 /** CloudFront sets these as security headers and rejects them as custom headers. */

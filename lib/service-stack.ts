@@ -64,7 +64,11 @@ export class ServiceStack extends Stack {
     const signers = grantSecretRead("signatureSecret", signatureSecret, { ...api.functions, ...workers });
     // Where receivers find the public keys.
     for (const { lambda } of signers) lambda.addEnvironment("API_ADDRESS", apiUrl);
-    if (stage.console) createConsole(this, { stage, console: stage.console, apiUrl, page, key });
+    if (stage.console) {
+      const address = createConsole(this, { stage, console: stage.console, apiUrl, page, key });
+      // Where a person confirms the sign-in of a machine.
+      api.functions.requestSignIn?.lambda.addEnvironment("CONSOLE_ADDRESS", address);
+    }
     deployGradually(this, workers, { stage, isUrgent });
 
     const monitored = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };

@@ -17,7 +17,7 @@ import { log, logSink } from "../functions/foundation/platform/log.ts";
 import { dev } from "./lib/synthesized.ts";
 import { interceptDynamo, isCall, restoreAws } from "./support/aws-calls.ts";
 import { call } from "./support/call.ts";
-import { useEveryFunction } from "./support/every-function.ts";
+import { useEveryFunction, usePublicKeys } from "./support/every-function.ts";
 import { fakeDate } from "./support/fake-date.ts";
 import { startSecretsManager } from "./support/secrets-manager.ts";
 import { jwtSecret, startTestService } from "./support/service.ts";
@@ -37,7 +37,9 @@ beforeAll(async () => {
   process.env.LAST_USED_RESOLUTION_SECONDS = "0";
   process.env.JWT_SECRET_ARN = "arn:aws:secretsmanager:us-east-1:000000000000:secret:jwt-AbCdEf";
   trail.note = (id, right) => called.get(id)?.add(right);
-  const secrets = await startSecretsManager(process.env.JWT_SECRET_ARN, jwtSecret);
+  process.env.SIGNATURE_SECRET_ARN = "arn:aws:secretsmanager:us-east-1:000000000000:secret:signature-AbCdEf";
+  const others = { [process.env.SIGNATURE_SECRET_ARN]: "f".repeat(64) };
+  const secrets = await startSecretsManager(process.env.JWT_SECRET_ARN, jwtSecret, others);
   const service = await startTestService({ deliver: true });
   apiKeysTable = tableName("apiKeys");
   interceptDynamo(async ({ command, input }, send) => {
@@ -54,7 +56,11 @@ beforeAll(async () => {
     (error: Error) => error,
   );
   // The functions of this process share the secret that the authorizer has read, for five minutes.
-  fakeDate().advance(301);
+  const date = fakeDate();
+  await usePublicKeys(service, () => date.advance(301)).catch((error: Error) => {
+    failure ??= error;
+  });
+  date.advance(301);
   await call("credentials-verify", { credentials: [{ token: service.user().token }] });
   jest.useRealTimers();
   restoreAws();

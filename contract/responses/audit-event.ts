@@ -7,6 +7,8 @@ const actions: Record<AuditAction, string> = {
   "api_key.created": "An API key was created.",
   "api_key.deleted": "An API key was deleted; `details.reason` says why, unless its user did it.",
   "api_key.renamed": "An API key was renamed.",
+  "sign_in.approved": "A machine that signs in may get an API key.",
+  "sign_in.denied": "A machine that signs in gets no API key.",
   "api_key.rolled": "The secret of an API key was replaced.",
   "api_key.earlier_ended":
     "A previous secret of an API key was revoked before the end of its overlap; `details.reason` says why, `details.key_prefix` which.",

@@ -7,6 +7,8 @@ import type { EndpointRow } from "../../functions/foundation/manifest/endpoints.
 import { endpointRows } from "../../functions/foundation/manifest/function-rows.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { queueUrl } from "../../functions/foundation/platform/env.ts";
+import { newSignIn } from "../../functions/identity/sign-ins/sign-in.ts";
+import * as signIns from "../../functions/identity/sign-ins/sign-in-store.ts";
 import { givenAuditEvents } from "./audit-events.ts";
 import { interceptDynamo, interceptSqs, isCall, isHold } from "./aws-calls.ts";
 import { call } from "./call.ts";
@@ -56,6 +58,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     useServiceAccounts,
     useWebhooks,
     useSubscriptions,
+    signIn,
     readLargeRows,
     readLongLists,
   ];
@@ -81,6 +84,8 @@ async function callEveryEndpoint(service: TestService): Promise<void> {
       certification_id: (await api.post(`/v1/projects/${projectId}/webhooks/${webhook.id}/certify`)).body.data.id,
       trusted_workflow_id: (await api.post(`/v1/projects/${projectId}/trusted-workflows`, trust)).body.data.id,
     };
+    // With the code of the example.
+    await signIns.insert(newSignIn(randomUUID(), "svc", undefined, new Date()), "BCDF-GHJK");
     const accounts = `/v1/projects/${projectId}/service-accounts`;
     const account = (await api.post(accounts, { name: "deploy", role: "viewer" })).body.data;
     const expires_at = secondsFromNow(90 * 86_400);
@@ -349,6 +354,8 @@ async function readLongLists(service: TestService): Promise<void> {
     for (let count = 0; count < 26; count++) await expectStatus(admin.api.post(keys, { name: "ci" }), 201);
     await expectStatus(admin.api.get(keys), 200);
   }
+  for (let count = 0; count < 26; count++) await service.project(randomUUID(), { projectId });
+  await expectStatus(admin.api.get(`/v1/projects/${projectId}/members`), 200);
 }
 
 async function rejectEvents(): Promise<void> {
@@ -649,6 +656,38 @@ async function useSubscriptions(service: TestService): Promise<void> {
     await changeWebhook({ project_id: projectId, id: "#count" }, { subscription_count: 200 } as object);
     await expectStatus(subscribe({ event: "deploy.succeeded" }), 200);
   });
+}
+
+/** Each function that has the secret of the signatures reads it. @param wait until the others no longer share what one has read */
+export async function usePublicKeys(service: TestService, wait: () => void): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }) => {
+    await expectStatus(api.patch(path, { signatures: ["ed25519"] }), 200);
+    wait();
+    const directory = `/.well-known/http-message-signatures-directory?project_id=${projectId}`;
+    expect((await fetch(service.baseUrl + directory)).status).toBe(200);
+    wait();
+    await publish(eventOf(projectId, { event: "deploy.failed" }));
+    await untilAll(webhook, ["succeeded"]);
+    wait();
+    await expectStatus(api.post(`${path}/test`, {}), 202);
+    await untilAll(webhook, ["succeeded", "succeeded"]);
+  });
+}
+
+/** A machine signs in, and gets a key. */
+async function signIn(service: TestService): Promise<void> {
+  const { api, userId } = service.user();
+  const project = await service.project(userId);
+  const post = (body: object) =>
+    send(`${service.baseUrl}/v1/sign-ins`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const { device_code, user_code } = (await post({ client: "svc" })).body.data;
+  const limits = { name: "svc", project_ids: [project], expires_at: secondsFromNow(80 * 86_400) };
+  await expectStatus(api.patch("/v1/sign-ins", { user_code, decision: "approve", ...limits }), 200);
+  expect((await post({ device_code })).body.data.status).toBe("approved");
 }
 
 async function withReceiver(

@@ -53,6 +53,18 @@ export const chargeCredential = (userId: string, limit: number, now: Date): Prom
 export const chargeChallenge = (userId: string, limit: number, now: Date): Promise<void> =>
   charge(`challenge:${userId}`, 1, budgetWindowAt(now), { limit, used: CHALLENGES_USED });
 
+const SIGN_INS_PER_MINUTE = 10;
+
+/**
+ * Charges a machine that begins to sign in, or a person who types a code.
+ * @throws ApiError `rate_limited` with `Retry-After` beyond ten a minute
+ */
+export const chargeSignIn = (spender: `address:${string}` | `user:${string}`, now: Date): Promise<void> =>
+  charge(`sign-in:${spender}`, 1, budgetWindowAt(now), {
+    limit: SIGN_INS_PER_MINUTE,
+    used: `At most ${SIGN_INS_PER_MINUTE} sign-ins a minute.`,
+  });
+
 /** Returns the counters of a budget in a window, by name. Eventually consistent. */
 export async function usedBy(spender: string, { startedAt }: BudgetWindow): Promise<Record<string, number>> {
   const Key = { project_id: spender, window: startedAt };

@@ -163,6 +163,44 @@ export const endpoints = {
       },
     ],
   },
+  requestSignIn: {
+    method: "POST",
+    path: "/v1/sign-ins",
+    file: "identity/sign-ins/request",
+    access: "anyone",
+    permission: "none",
+    uses: [
+      can.createKey,
+      {
+        tables: {
+          apiKeys: ["GetItem", "UpdateItem", "DeleteItem"],
+          projects: ["BatchGetItem"],
+          webhooks: ["GetItem"],
+          requestBudgets: ["UpdateItem"],
+          auditEvents: ["PutItem"],
+        },
+      },
+    ],
+  },
+  decideSignIn: {
+    method: "PATCH",
+    path: "/v1/sign-ins",
+    file: "identity/sign-ins/decide",
+    settings: ["permissions"],
+    access: "session",
+    permission: "none",
+    uses: [
+      {
+        tables: {
+          apiKeys: ["GetItem", "UpdateItem"],
+          projects: ["BatchGetItem"],
+          webhooks: ["GetItem"],
+          requestBudgets: ["UpdateItem"],
+        },
+        writesOnly: { apiKeys: "device:" },
+      },
+    ],
+  },
   listProjects: {
     method: "GET",
     path: "/v1/projects",

@@ -119,6 +119,12 @@ export const settings = {
   dnsServers: () => (optional("DNS_SERVERS") ?? "").split(",").flatMap((part) => part.trim() || []),
   /** Address of the API, for the functions that call or name it; undefined in a local run before it listens. */
   apiUrl: () => optional("API_ADDRESS") ?? (settings.isLocal() ? undefined : required("API_ADDRESS")),
+  /** Address of the page of the console on which a person confirms a sign-in; undefined = the stage has no console. */
+  consoleUrl(): string | undefined {
+    const local = settings.isLocal() ? optional("API_ADDRESS") : undefined;
+    const console = optional("CONSOLE_ADDRESS") ?? (local && `${local}/console/`);
+    return console && `${console}#/sign-in`;
+  },
   /** Origins of the web pages that may call the API (CORS); empty = none. */
   corsOrigins: () => (optional("CORS_ORIGINS") ?? "").split(",").flatMap((part) => part.trim() || []),
   jwtSecret: () => optional("JWT_SECRET"),

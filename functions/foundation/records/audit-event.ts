@@ -8,6 +8,8 @@ export const auditActions = [
   "api_key.renamed",
   "api_key.rolled",
   "api_key.earlier_ended",
+  "sign_in.approved",
+  "sign_in.denied",
   "webhook.created",
   "webhook.updated",
   "webhook.secret_rotated",

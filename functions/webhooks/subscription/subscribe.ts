@@ -39,6 +39,9 @@ export const handler = defineEndpoint(protocols.subscribe, {
       await remove(project_id, id, actor);
       return ok({ id, expires_at: now.toISOString() });
     }
+    // By its receiver or by failures, a refresh with a challenge takes it back; what an admin has decided, it does not.
+    if (known?.disabled_reason === "manual")
+      throw new ApiError("forbidden", "An admin of the project, or the operator, has disabled this subscription.");
     const { secret } = input;
     if (secret === undefined) throw invalidField("secret", "is required");
     const key_hash = await subscriptions.secretSentBy(identity);

@@ -4,7 +4,7 @@ import { batchGet, ConditionsFailedError, transact } from "../../foundation/plat
 import { COUNTER, countUp, readItem, readItems, readMany, transactIf } from "../../foundation/platform/dynamo.ts";
 import { tableName } from "../../foundation/platform/env.ts";
 import { ApiError, projectSuspended } from "../../foundation/platform/errors.ts";
-import { changing, when } from "../../foundation/platform/expression.ts";
+import { allOf, changing, isAsRead, when } from "../../foundation/platform/expression.ts";
 import { failureState } from "../webhook/circuit-breaker.ts";
 import type { NewWebhook, Subscription, Webhook } from "../webhook/webhook.ts";
 import {
@@ -120,9 +120,12 @@ interface Secrets {
   previous: { key_hash: string }[];
 }
 
-/** Moves the end of a subscription, and lets one send again that was disabled. @returns false when it was deleted */
-export function refresh({ project_id, id }: Subscribed, subscription: Subscription): Promise<boolean> {
-  const isThere = when`attribute_exists(id)`;
+/**
+ * Moves the end of a subscription, and lets one send again that its receiver or failures had disabled.
+ * @returns false when it was deleted, or disabled meanwhile
+ */
+export function refresh({ project_id, id, disabled_at }: Subscribed, subscription: Subscription): Promise<boolean> {
+  const isThere = allOf(when`attribute_exists(id)`, isAsRead("disabled_at", disabled_at));
   const enabled = ["disabled_at", "disabled_reason", ...failureState];
   const change = changing({ set: { subscription }, remove: enabled, when: isThere });
   return transactIf({ webhook: { Update: { ...webhookKey(project_id, id), ...change } } });

@@ -233,6 +233,9 @@ export function createClient(options: ClientOptions) {
 
     createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">, create: CreateOptions = {}) =>
       data(http.POST(accountsPath, { ...inProject(projectId), body, ...once(create) })),
+    /** Begins the sign-in of a machine, or asks for its key. */
+    requestSignIn: (body: BodyOf<"requestSignIn">) => data(http.POST("/v1/sign-ins", { body })),
+    decideSignIn: (body: BodyOf<"decideSignIn">) => data(http.PATCH("/v1/sign-ins", { body })),
     listMembers: (projectId: string) => data(http.GET("/v1/projects/{project_id}/members", inProject(projectId))),
     listServiceAccounts: (projectId: string) => data(http.GET(accountsPath, inProject(projectId))),
     /** Deletes its keys too. */

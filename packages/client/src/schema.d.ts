@@ -117,6 +117,30 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/sign-ins": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Sign a machine in
+     * @description For a machine without a browser, as in RFC 8628. With `client`, its own name, it gets `device_code`, a secret, and `user_code`, which it shows with `verification_uri`: a person types it there, sees where the request came from, and approves or denies it. With `device_code` it asks every `interval` seconds. `status` is `pending`, `slow_down` (it asks too fast), `denied`, `expired` (or the key was taken), or `approved` with `api_key`: a key of that person, which only this response has. An IP address can begin ten sign-ins a minute; beyond it, returns 429 `rate_limited`. Requires no credential.
+     */
+    post: operations["requestSignIn"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    /**
+     * Approve the sign-in of a machine
+     * @description Without `decision`, shows what a code belongs to. With `approve`, `name` and `expires_at` are required; the limits are those of an API key, and the key is valid for 90 days at most. A person can type ten codes a minute; beyond it, returns 429 `rate_limited`. A sign-in that was decided: 409 `conflict`. Requires the JWT of a user; API keys and workflows are rejected.
+     */
+    patch: operations["decideSignIn"];
+    trace?: never;
+  };
   "/v1/projects": {
     parameters: {
       query?: never;
@@ -1939,6 +1963,8 @@ export interface components {
        *     - `api_key.created`: An API key was created.
        *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
        *     - `api_key.renamed`: An API key was renamed.
+       *     - `sign_in.approved`: A machine that signs in may get an API key.
+       *     - `sign_in.denied`: A machine that signs in gets no API key.
        *     - `api_key.rolled`: The secret of an API key was replaced.
        *     - `api_key.earlier_ended`: A previous secret of an API key was revoked before the end of its overlap; `details.reason` says why, `details.key_prefix` which.
        *     - `webhook.created`: A webhook was created; of its URL, `details` has the host and the SHA-256 hash, because the path may contain a token.
@@ -1965,6 +1991,8 @@ export interface components {
         | "api_key.created"
         | "api_key.deleted"
         | "api_key.renamed"
+        | "sign_in.approved"
+        | "sign_in.denied"
         | "api_key.rolled"
         | "api_key.earlier_ended"
         | "webhook.created"
@@ -3685,6 +3713,240 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       403: components["responses"]["Forbidden"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  requestSignIn: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: {
+      content: {
+        /**
+         * @example {
+         *       "client": "svc on build-7"
+         *     }
+         */
+        "application/json": {
+          /** @description What the machine calls itself, which the person sees. 1 to 100 characters. */
+          client?: string;
+          /** @description The code that the machine got. */
+          device_code?: string;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "status": "pending",
+           *         "device_code": "xVsB4KyPYRsAkdjNazGwjP5ba7lr-lHECsqzCR9U-Vg",
+           *         "user_code": "BCDF-GHJK",
+           *         "verification_uri": "https://console.example.com/#/sign-in",
+           *         "expires_in": 600,
+           *         "interval": 5
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * @description State of the sign-in.
+               *
+               *     - `pending`: a person has not decided yet
+               *     - `slow_down`: the machine asks too fast
+               *     - `denied`: a person has denied it, or may not give the key any more
+               *     - `expired`: there is no such sign-in, or no longer
+               *     - `approved`: `api_key` has the key
+               * @enum {string}
+               */
+              status: "pending" | "slow_down" | "denied" | "expired" | "approved";
+              /** @description Secret of the machine. Only in the first answer, as are the following. */
+              device_code?: string;
+              /** @description What the machine shows. */
+              user_code?: string;
+              /** @description Where a person types it; null = the stage has no console. */
+              verification_uri?: string | null;
+              /** @description How long the codes are valid, in seconds. */
+              expires_in?: number;
+              /** @description Time between two questions, in seconds. */
+              interval?: number;
+              api_key?: {
+                /**
+                 * Format: uuid
+                 * @description Id of the key, for deleting it.
+                 */
+                id: string;
+                /** @description Display name of the key. */
+                name: string;
+                /** @description The first characters of the key, to recognize it. They are 12, and begin with `svc_`, unless the platform has imported the key from an earlier service. */
+                key_prefix: string;
+                /**
+                 * Format: date-time
+                 * @description Time of creation.
+                 */
+                created_at: string;
+                /** @description Permissions of the key, also of `platform_permissions`; absent = the same as its user. */
+                permissions?: (
+                  | "projects:read"
+                  | "webhooks:read"
+                  | "webhooks:write"
+                  | "deliveries:read"
+                  | "deliveries:write"
+                  | "events:read"
+                  | "webhook-secrets:write"
+                  | "keys:read"
+                  | "keys:write"
+                  | "service-accounts:read"
+                  | "service-accounts:write"
+                  | "audit:read"
+                )[];
+                /** @description The projects that the key can see; absent = all of its user. */
+                project_ids?: string[];
+                /**
+                 * Format: date-time
+                 * @description The first moment at which the key is rejected; absent = valid until it is deleted.
+                 */
+                expires_at?: string;
+                /** @description The API key. Returned only once: the service stores only its hash. */
+                key: string;
+              };
+            };
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  decideSignIn: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "user_code": "BCDF-GHJK"
+         *     }
+         */
+        "application/json": {
+          /** @description The code that the machine shows; case, spaces and dashes do not matter. */
+          user_code: string;
+          /**
+           * @description Absent = it is only shown.
+           * @enum {string}
+           */
+          decision?: "approve" | "deny";
+          /** @description Name of the key. */
+          name?: string;
+          /** @description What the key may do; absent = all that the person may do. */
+          permissions?: (
+            | "projects:read"
+            | "webhooks:read"
+            | "webhooks:write"
+            | "deliveries:read"
+            | "deliveries:write"
+            | "events:read"
+            | "webhook-secrets:write"
+            | "keys:read"
+            | "keys:write"
+            | "service-accounts:read"
+            | "service-accounts:write"
+            | "audit:read"
+          )[];
+          /** @description The projects that the key sees; absent = all of the person. */
+          project_ids?: string[];
+          /**
+           * Format: date-time
+           * @description First moment at which the key is rejected, at most 90 days from now.
+           */
+          expires_at?: string;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "client": "svc on build-7",
+           *         "address": "192.0.2.1",
+           *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "valid_until": "2026-11-21T04:14:29.027Z",
+           *         "status": "pending"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /** @description What the machine says about itself: text of anybody. */
+              client: string;
+              /** @description IP address of its request. */
+              address: string | null;
+              /**
+               * Format: date-time
+               * @description When it began.
+               */
+              created_at: string;
+              /**
+               * Format: date-time
+               * @description When the code expires.
+               */
+              valid_until: string;
+              /**
+               * @description State of the sign-in.
+               *
+               *     - `pending`: it waits for a decision
+               *     - `approved`: the machine gets its key
+               *     - `denied`: the machine gets none
+               * @enum {string}
+               */
+              status: "pending" | "approved" | "denied";
+            };
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["SessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       429: components["responses"]["RateLimited"];

@@ -1,9 +1,13 @@
+import http from "node:http";
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import type { APIGatewayProxyEvent, Context } from "aws-lambda";
 import { mintToken } from "../../../bin/command/mint-token.ts";
+import { handler } from "../../../functions/assistants/serve-mcp.ts";
 import { MAX_BODY_BYTES } from "../../../functions/foundation/http/define-endpoint.ts";
 import { useCiSystem } from "../../support/ci-system.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { listening } from "../../support/listening.ts";
 import { useReceiver } from "../../support/receiver.ts";
 import { type TestService, useService } from "../../support/service.ts";
 
@@ -306,6 +310,43 @@ test("the audit log names the credential, and the client behind the tool", async
     actor: { type: "api_key", user_agent: expect.stringMatching(/^mcp \(for (::ffff:)?127\.0\.0\.1; node\)$/) },
   });
   await admin.api.delete(`/v1/projects/${projectId}/webhooks/${webhook.id}`);
+});
+
+describe("when the API", () => {
+  /** Calls a tool of the function as it runs where the API has this address, with so much time left. */
+  async function callAt(domainName: string, remainingMs: number): Promise<string> {
+    const headers = { accept, "content-type": "application/json", authorization: "Bearer svc_secret" };
+    const requestContext = {
+      requestId: "1",
+      domainName,
+      authorizer: { userId: "ann", authType: "api_key" },
+      identity: { sourceIp: "192.0.2.1" },
+    };
+    const body = rpc("tools/call", { name: "list_projects", arguments: {} });
+    const event = { headers, body, requestContext } as unknown as APIGatewayProxyEvent;
+    const response = await handler(event, { getRemainingTimeInMillis: () => remainingMs } as Context);
+    expect(response.statusCode).toBe(200);
+    const { isError, content } = JSON.parse(response.body).result;
+    expect(isError).toBe(true);
+    expect(response.body).not.toContain("svc_secret");
+    return content[0].text;
+  }
+
+  test("cannot be reached, a tool says so", async () => {
+    expect(await callAt("127.0.0.1:9", 20_000)).toMatch(/^service_unreachable: /);
+  });
+
+  test("does not respond in time, the call ends before the function", async () => {
+    const address = await listening(http.createServer(() => {}));
+    expect(await callAt(new URL(address).host, 2_300)).toMatch(/^The call took too long\. /);
+  });
+
+  test("responds with something else, nothing of it is shown", async () => {
+    const address = await listening(http.createServer((_, response) => response.end("<b>secret of another host</b>")));
+    const text = await callAt(new URL(address).host, 20_000);
+    expect(text).toMatch(/^service_unreachable: /);
+    expect(text).not.toContain("another host");
+  });
 });
 
 describe("the metadata of the resource", () => {

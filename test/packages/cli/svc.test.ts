@@ -251,7 +251,7 @@ describe("on a terminal", () => {
       ["Base URL of the service: ", `${service.baseUrl}\r`],
       ["(not shown): ", `${key}\r`],
     ];
-    const { code, stdout } = await svcOnTerminal(["login"], answers, { XDG_CONFIG_HOME });
+    const { code, stdout } = await svcOnTerminal(["login", "--with-token"], answers, { XDG_CONFIG_HOME });
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining("Signed in to") });
     expect(stdout).not.toContain(key.slice(12));
     expect(JSON.parse(readFileSync(join(XDG_CONFIG_HOME, "svc/config.json"), "utf8")).credentials).toEqual({
@@ -269,7 +269,7 @@ describe("on a terminal", () => {
       [`[${service.baseUrl}]: `, "\r"],
       [`API key or JWT for ${service.baseUrl} (not shown): `, "\u0003"],
     ];
-    const { code } = await svcOnTerminal(["login"], answers, { XDG_CONFIG_HOME });
+    const { code } = await svcOnTerminal(["login", "--with-token"], answers, { XDG_CONFIG_HOME });
     expect(code).toBe(130);
     expect(readFileSync(file, "utf8")).toBe(stored);
   });

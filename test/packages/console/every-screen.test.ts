@@ -80,6 +80,12 @@ const clicks =
   async () => {
     for (const name of names) await click(name);
   };
+const waiting = { client: "svc on build-7", address: "192.0.2.1", created_at: webhook.created_at, status: "pending" };
+const noCode = { error: { code: "not_found", message: "No machine waits with this code.", request_id: "r-42" } };
+async function lookUp(): Promise<void> {
+  await enter("Code", "BCDF-GHJK");
+  await click("Look up");
+}
 /** Counts in the dialog of a recovery. The ids of the samples contain times of 2024. */
 async function countSince2020(): Promise<void> {
   await click("Resend…");
@@ -311,6 +317,17 @@ const screens: Record<string, Screen> = {
       shadow: { at: ago(60), headers: { "webhook-id": "d-1", "webhook-signature": "v1,abc=" } },
     }),
   },
+  "the sign-in of a machine": { address: "#/sign-in" },
+  "the sign-in of a machine that is found": {
+    address: "#/sign-in",
+    responses: [["PATCH sign-ins", waiting]],
+    steps: lookUp,
+  },
+  "a code that is none": {
+    address: "#/sign-in",
+    responses: [["PATCH sign-ins", () => Response.json(noCode, { status: 404 })]],
+    steps: lookUp,
+  },
   "API keys": { address: "#/keys" },
   "no API keys": { address: "#/keys", responses: [["GET api-keys", []]] },
   "audit of the user": { address: "#/audit" },
@@ -470,6 +487,24 @@ test.each(Object.entries(screens).filter(([, { steps }]) => steps === undefined)
 
 /** What ends with a request that changes something, or with a new address. */
 const actions: Record<string, Screen> = {
+  "the sign-in of a machine is approved": {
+    address: "#/sign-in",
+    responses: [["PATCH sign-ins", waiting]],
+    steps: async () => {
+      await lookUp();
+      await click("Choose what it may do…");
+      await enter("Everything I may do", true);
+      await click("Give it a key");
+    },
+  },
+  "the sign-in of a machine is denied": {
+    address: "#/sign-in",
+    responses: [["PATCH sign-ins", waiting]],
+    steps: async () => {
+      await lookUp();
+      await click("Deny");
+    },
+  },
   "a webhook is created": {
     address: project,
     responses: [["POST webhooks", { ...webhook, secret: "whsec_1234" }]],
@@ -619,7 +654,7 @@ test.each(Object.entries(actions))("an action: %s", async (_, action) => {
   ).toMatchSnapshot();
 });
 
-test.each(Object.entries(actions).filter(([name]) => name !== "a secret is discarded"))(
+test.each(Object.entries(actions).filter(([name]) => !/^(a secret is discarded|the sign-in of a machine)/.test(name)))(
   "an action that fails says why, and nothing else: %s",
   async (_, action) => {
     await take(action, () => failure(409, "conflict", "Not now."));

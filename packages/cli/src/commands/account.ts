@@ -9,10 +9,14 @@ import { facts, relativeTime } from "../views/table.ts";
 import { connect } from "./api.ts";
 import { configPath, readConfig, writeConfig } from "./config.ts";
 import { baseUrlOf, checkBaseUrl, checkToken, type Identity, identityOf, openSession } from "./session.ts";
+import { signInByCode } from "./sign-in.ts";
 
 /* The commands for the identity of the caller: login, logout, whoami. */
 
 const loginHelp = `
+Shows a code, which a person types in the console to give this machine an API key: its name, what it may do, and for how long. With
+--with-token, asks for a key or reads it from stdin.
+
 Checks the credential with the service, then stores it in $XDG_CONFIG_HOME/svc/config.json (default: ~/.config/svc), which
 only you can read. The credential is never sent to another service.
 
@@ -26,7 +30,7 @@ export function addAccount(program: Command): void {
     .command("login")
     .summary("store the base URL of a service and a credential for it")
     .description("Stores the base URL of a service and an API key or JWT for it.")
-    .option("--with-token", "read the credential from stdin")
+    .option("--with-token", "use an API key or a JWT: asks for it, or reads stdin")
     .option("--local", "use the service that npm start runs with DATA_DIR (default: .local) in this directory")
     .addHelpText("after", loginHelp)
     .action(async (_options, command: Command) => login(command.optsWithGlobals()));
@@ -48,7 +52,7 @@ async function login(options: Globals & { withToken?: boolean; local?: boolean }
   // Fails before anything is asked, if it is broken.
   readConfig();
   const baseUrl = options.local ? localBaseUrl() : await resolveBaseUrl(options);
-  const given = options.withToken ? (await readStdin()).toString("utf8") : await askForToken(baseUrl);
+  const given = await credentialFor(baseUrl, options);
   if (given.trim() === "") throw usageError("The credential is empty.", "Pass an API key (svc_…) or a JWT.");
   const token = checkToken(given, "The credential");
   const { projectCount } = await check(await connect(options, { baseUrl, token }));
@@ -79,8 +83,10 @@ async function resolveBaseUrl(globals: Globals): Promise<string> {
   return checkBaseUrl(answer || (stored ?? ""));
 }
 
-async function askForToken(baseUrl: string): Promise<string> {
-  if (isInteractive()) return askHidden(`API key or JWT for ${baseUrl} (not shown): `);
+async function credentialFor(baseUrl: string, options: Globals & { withToken?: boolean }): Promise<string> {
+  if (options.withToken && isInteractive()) return askHidden(`API key or JWT for ${baseUrl} (not shown): `);
+  if (options.withToken) return (await readStdin()).toString("utf8");
+  if (isInteractive()) return signInByCode(await connect(options, { baseUrl }));
   throw usageError(
     "No credential given and stdin is not a terminal.",
     "Pass it on stdin: svc login --with-token < key.txt",

@@ -8,6 +8,8 @@ type Actor = AuditEvent["actor"];
 const actions = {
   "api_key.created": (named) => `created the API key ${named}`,
   "api_key.deleted": (named, { reason, found }) => `deleted the API key ${named}${because(reason)}${at(found)}`,
+  "sign_in.approved": (named) => `approved the sign-in of ${named}`,
+  "sign_in.denied": (named) => `denied the sign-in of ${named}`,
   "api_key.renamed": (named) => `renamed an API key to ${named}`,
   "api_key.rolled": (named, { overlap_seconds: overlap }) =>
     `rolled the API key ${named}${overlap === 0 ? ", without an overlap" : ""}`,

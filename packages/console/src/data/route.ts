@@ -10,6 +10,7 @@ export type Route =
   | { name: "projects" }
   | { name: "keys" }
   | { name: "audit" }
+  | { name: "sign-in" }
   | { name: "project"; projectId: string; view: ProjectView; query: Query }
   | { name: "access"; projectId: string }
   | { name: "project-audit"; projectId: string }
@@ -35,6 +36,7 @@ export function routeOf(hash: string): Route {
   if (["", "#", "#/", "#/projects"].includes(path)) return { name: "projects" };
   if (path === "#/keys") return { name: "keys" };
   if (path === "#/audit") return { name: "audit" };
+  if (path === "#/sign-in") return { name: "sign-in" };
   const [, sectionOf, name] = section.exec(path) ?? [];
   if (sectionOf) return { name: name === "audit" ? "project-audit" : "access", projectId: sectionOf };
   const query = Object.fromEntries(new URLSearchParams(search));

@@ -21,20 +21,31 @@ const choices: Record<Choice, string> = {
 /** The limit of the API for one key. */
 const MAX_PROJECTS = 20;
 
-interface KeyFormProps {
+interface KeyFormProps<Result> {
   title: string;
+  /** Default: "Create key". */
+  verb?: string;
+  initialName?: string;
+  /** Absent = as long as a key may be valid. */
+  longestDays?: number;
   /** Absent = the key of the signed-in user, for projects of theirs. Set = the project of a service account. */
   serviceAccount?: { name: string; role: string };
-  create(client: Client, body: CreateApiKey): Promise<CreatedApiKey>;
+  create(client: Client, body: CreateApiKey): Promise<Result>;
   onClose(): void;
-  onCreated(created: CreatedApiKey): void;
+  onCreated(created: Result): void;
 }
 
 /** Asks for the name and the limits of a new key. Without further choices it may only read. */
-export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: KeyFormProps) {
+export function KeyForm<Result>({ title, serviceAccount, create, onClose, onCreated, ...more }: KeyFormProps<Result>) {
+  const { verb = "Create key", initialName = "", longestDays = Number.POSITIVE_INFINITY } = more;
+  const shownLifetimes = Object.fromEntries(
+    Object.entries(lifetimes).filter(
+      ([days]) => longestDays === Number.POSITIVE_INFINITY || Number(days) <= longestDays,
+    ),
+  ) as typeof lifetimes;
   const { data = [] } = useContext(ProjectsContext);
   const projects = data.toSorted((one, other) => one.name.localeCompare(other.name));
-  const [name, setName] = useDraft("name", "");
+  const [name, setName] = useDraft("name", initialName);
   const [choice, setChoice] = useDraft<Choice>("choice", "CI: read");
   const [custom, setCustom] = useDraft<Permission[]>("permissions", [...presets["CI: read"]]);
   const [isForAll, setForAll] = useDraft("all", false);
@@ -59,7 +70,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
   const lacksProjects = hasProjects && projectIds.length === 0;
   const isReady = name.trim() !== "" && chosen?.length !== 0 && !lacksProjects && !isTooMany;
   return (
-    <FormDialog title={title} action={submit} verb="Create key" isReady={isReady} fields={["name"]} onClose={onClose}>
+    <FormDialog title={title} action={submit} verb={verb} isReady={isReady} fields={["name"]} onClose={onClose}>
       <Field
         label="Name"
         path="name"
@@ -114,7 +125,12 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
           {isTooMany && <p class="problem">A key can be limited to at most {MAX_PROJECTS} projects.</p>}
         </>
       )}
-      <Select label="Expires after" labels={lifetimes} chosen={lifetime} onChange={(value) => setLifetime(value)} />
+      <Select
+        label="Expires after"
+        labels={shownLifetimes}
+        chosen={lifetime}
+        onChange={(value) => setLifetime(value)}
+      />
       {lifetime === "never" && <p class="note warning">The key works until someone revokes it.</p>}
     </FormDialog>
   );

@@ -17,6 +17,7 @@ import { SignIn } from "./sign-in.tsx";
 
 const ProjectScreen = lazy(async () => (await import("./project.tsx")).ProjectScreen);
 const WebhookScreen = lazy(async () => (await import("./webhook.tsx")).WebhookScreen);
+const DeviceSignIn = lazy(async () => (await import("./device.tsx")).DeviceSignIn);
 const Keys = lazy(async () => (await import("./keys.tsx")).Keys);
 const Audit = lazy(async () => (await import("./audit.tsx")).Audit);
 const Access = lazy(async () => (await import("./access.tsx")).Access);
@@ -192,7 +193,7 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
 const sections = { projects: "Projects", keys: "API keys", audit: "Audit" };
 
 function sectionOf({ name }: Route): keyof typeof sections | undefined {
-  if (name === "unknown") return undefined;
+  if (name === "unknown" || name === "sign-in") return undefined;
   return name === "keys" || name === "audit" ? name : "projects";
 }
 
@@ -228,6 +229,8 @@ function Screen({ route }: { route: Route }) {
       return <Keys />;
     case "audit":
       return <Audit />;
+    case "sign-in":
+      return <DeviceSignIn />;
     case "access":
       return <Access key={route.projectId} projectId={route.projectId} />;
     case "project-audit":
