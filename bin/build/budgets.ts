@@ -20,6 +20,8 @@ const budgetsKb: Record<string, number> = {
   serveMcp: 362,
   // The client of receivers, for the challenge.
   subscribe: 278,
+  // The report of a secret scanner.
+  revokeCredentials: 263,
   // The client of SQS: a change of a webhook calls its worker.
   updateWebhook: 316,
 };

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { generateKeyPairSync, randomBytes, randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import fc from "fast-check";
 import { mintToken } from "../../bin/command/mint-token.ts";
@@ -638,7 +638,10 @@ describe("limits and states", () => {
   });
 
   test("a report that the scanner has not signed returns a documented 403", async () => {
-    process.env.SECRET_SCANNING_KEYS_URL = 'data:application/json,{"public_keys":[]}';
+    const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const key = publicKey.export({ type: "spki", format: "pem" });
+    const list = JSON.stringify({ public_keys: [{ key_identifier: "known", key }] });
+    process.env.SECRET_SCANNING_KEYS_URL = `data:application/json,${encodeURIComponent(list)}`;
     const response = await send(`${service.baseUrl}/v1/credentials/revoke`, {
       method: "POST",
       headers: { "github-public-key-identifier": "f", "github-public-key-signature": "f" },

@@ -371,17 +371,13 @@ interface StoredKey {
 const LEAKED = "leaked:";
 const LEAK_KEPT_SECONDS = 90 * 24 * 3600;
 
-const leakPut = (key_hash: string, reason: RevocationReason): Record<string, TransactItem> =>
-  reason === "leaked"
-    ? {
-        leak: {
-          Put: {
-            TableName: tableName("apiKeys"),
-            Item: { key_hash: LEAKED + key_hash, delete_after: Math.ceil(Date.now() / 1000) + LEAK_KEPT_SECONDS },
-          },
-        },
-      }
-    : {};
+function leakPuts(hashes: string[], reason: RevocationReason): Record<string, TransactItem> {
+  if (reason !== "leaked") return {};
+  const TableName = tableName("apiKeys");
+  const delete_after = Math.ceil(Date.now() / 1000) + LEAK_KEPT_SECONDS;
+  const puts = hashes.map((hash) => ({ Put: { TableName, Item: { key_hash: LEAKED + hash, delete_after } } }));
+  return Object.fromEntries(puts.map((put, index) => [`leak ${index}`, put]));
+}
 
 /** Returns those of these hashes whose secrets have leaked in the last 90 days. */
 export async function leakedBefore(hashes: string[]): Promise<Set<string>> {
@@ -409,7 +405,7 @@ async function areRemoved(
   return transactIf({
     ...joined(
       keys.map(({ entry, record, found }) => ({
-        ...leakPut(entry.key_hash, reason),
+        ...leakPuts([entry.key_hash, ...previousHashes(entry)], reason),
         entry: { Delete: { ...entryKey(userId, entry.id), ...onlyIf(isUnchanged(entry)) } },
         record: { Delete: recordKey(entry.key_hash) },
         ...removals(previousHashes(entry)),
@@ -490,7 +486,7 @@ async function isPreviousRemoved(
   const keyHash = record.key_hash;
   if (!entry.previous?.some(({ key_hash }) => key_hash === keyHash)) return true;
   return transactIf({
-    ...leakPut(keyHash, reason),
+    ...leakPuts([keyHash], reason),
     entry: {
       Update: {
         ...entryKey(entry.user_id, entry.id),

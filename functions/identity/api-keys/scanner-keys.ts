@@ -87,7 +87,9 @@ async function download(uri: string): Promise<Map<string, KeyObject>> {
   }
   const entries: unknown = Object(parseJson(Buffer.concat(chunks).toString("utf8"))).public_keys;
   if (!Array.isArray(entries)) throw new Error(`${uri} returned no public_keys`);
-  return new Map(entries.map((entry) => usableKey(Object(entry))).filter((each) => each !== undefined));
+  const keys = new Map(entries.map((entry) => usableKey(Object(entry))).filter((each) => each !== undefined));
+  if (keys.size === 0) throw new Error(`${uri} returned no key of P-256`);
+  return keys;
 }
 
 /** Returns id and key; undefined for an entry that is no key of P-256, which is ignored. */

@@ -1,4 +1,4 @@
-import { verify } from "node:crypto";
+import { createHash, verify } from "node:crypto";
 import type { Actor } from "../../foundation/access/actor.ts";
 import type { ForeignRequest } from "../../foundation/http/define-endpoint.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
@@ -19,19 +19,21 @@ import { storedHashOf } from "./stored-hash.ts";
  */
 
 const MAX_BODY_BYTES = 1024 * 1024;
-/** What fits into the time of a request: ten owners at a time, whose keys end one after the other. */
+/** Of matches, and of keys in them. What fits into the time of a request: ten owners at a time, whose keys end one after the other. */
 const MAX_MATCHES = 2_000;
 
 interface Match {
   token: string;
   type: string;
+  keys: string[];
   hashes: string[];
   place: LeakPlace;
 }
 
-/** What the scanner learns from the answer. https://docs.github.com, "Provide feedback for false positives" */
+/** What the scanner learns from the answer, which has no token. https://docs.github.com, "Provide feedback for false positives" */
 interface Label {
-  token_raw: string;
+  /** SHA-256 of the token, in hex. */
+  token_hash: string;
   token_type: string;
   label: "true_positive" | "false_positive";
 }
@@ -55,10 +57,13 @@ export async function answerScanner({ text, header, actor, now }: ForeignRequest
     throw new ApiError("forbidden", "The report is not signed with a key of the list of the scanner.");
   }
   const matches = await allEnded(entriesOf(text).map(readMatch));
+  const { size } = new Set(matches.flatMap(({ keys }) => keys));
+  if (size > MAX_MATCHES) throw invalid(`must have at most ${MAX_MATCHES} API keys, not ${size}`);
   const revoked = await revoke(matches, actor, now);
   return matches.map(({ token, type, hashes }) => {
     const isKey = hashes.some((hash) => revoked.has(hash));
-    return { token_raw: token, token_type: type, label: isKey ? "true_positive" : "false_positive" };
+    const token_hash = createHash("sha256").update(token).digest("hex");
+    return { token_hash, token_type: type, label: isKey ? "true_positive" : "false_positive" };
   });
 }
 
@@ -76,23 +81,41 @@ async function readMatch(entry: unknown): Promise<Match> {
   const { token, type, url, source }: Record<string, unknown> = Object(entry);
   if (typeof token !== "string" || typeof type !== "string") throw invalid("must have token and type in each match");
   const prefixes = importedKeyKinds().map(({ prefix }) => prefix);
-  const hashes = await allEnded(keysIn(token, prefixes).flatMap(formsOf).map(storedHashOf));
-  // Written by whoever has committed the key.
+  const keys = keysIn(token, prefixes);
+  const hashes = await allEnded(keys.flatMap(formsOf).map(storedHashOf));
+  const page = typeof url === "string" ? webUrl(url) : "";
+  // Neither the audit log nor a mail has a key, which may be the name of the file.
+  const isSafe = (text: string) => !keys.some((key) => text.includes(key)) && keysIn(text, prefixes).length === 0;
   const place = {
-    ...(typeof url === "string" && /^https?:\/\//i.test(url) && { url: shownText(url, 2_000) }),
-    ...(typeof source === "string" && { source: shownText(source, 100) }),
+    ...(page !== "" && isSafe(page) && { url: page }),
+    ...(typeof source === "string" && isSafe(source) && { source: shownText(source, 100) }),
   };
-  return { token, type, hashes: hashes.filter((hash) => hash !== undefined), place };
+  return { token, type, keys, hashes: hashes.filter((hash) => hash !== undefined), place };
+}
+
+const MAX_URL_CHARACTERS = 2_000;
+
+/**
+ * Returns a URL of a report in its normal form, in which a mail can show it: strangers choose a part of it, such as the name of a file.
+ * Empty for what is no web page, or too long.
+ */
+function webUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return "";
+  url.username = url.password = "";
+  return url.href.length <= MAX_URL_CHARACTERS ? url.href : "";
 }
 
 /** @returns the hashes that were keys, or had leaked before */
 async function revoke(matches: Match[], actor: Actor, now: Date): Promise<ReadonlySet<string>> {
-  // The first place of several.
-  const places = new Map(matches.toReversed().flatMap(({ hashes, place }) => hashes.map((hash) => [hash, place])));
+  // Of several places the first one with a URL.
+  const byUrl = matches.toSorted((one, other) => Number("url" in other.place) - Number("url" in one.place));
+  const places = new Map(byUrl.toReversed().flatMap(({ hashes, place }) => hashes.map((hash) => [hash, place])));
   const hashes = [...places.keys()];
   if (hashes.length === 0) return new Set();
-  const before = await apiKeys.leakedBefore(hashes);
   const revoked = await apiKeys.removeByHash(hashes, "leaked", now, actor, places);
+  // After it: another report of the same key may have ended it meanwhile.
+  const leaked = await apiKeys.leakedBefore(hashes);
   log.info("keys of a scanner revoked", { matches: matches.length, revoked: revoked.size });
-  return new Set([...revoked, ...before]);
+  return new Set([...revoked, ...leaked]);
 }

@@ -295,6 +295,18 @@ test.each<[string, AuditEvent]>([
     "Someone without a credential deleted the API key r-1 because it was reported as leaked",
     entry("api_key.deleted", { reason: "leaked" }, "anonymous"),
   ],
+  [
+    "Someone without a credential deleted the API key r-1 because it was reported as leaked at https://github.com/a/b",
+    entry(
+      "api_key.deleted",
+      { reason: "leaked", found: { url: "https://github.com/a/b", source: "commit" } },
+      "anonymous",
+    ),
+  ],
+  [
+    "Someone without a credential revoked a previous secret of the API key r-1 before its overlap was over because it was reported as leaked",
+    entry("api_key.earlier_ended", { reason: "leaked", found: { source: "npm" } }, "anonymous"),
+  ],
   ["alice resent a delivery to the webhook r-1", entry("webhook.redelivery_requested", { delivery_id: "d" })],
   [
     "The service disabled the webhook r-1 because the receiver returned 410 Gone",

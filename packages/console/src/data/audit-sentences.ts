@@ -7,14 +7,14 @@ type Actor = AuditEvent["actor"];
 /** The predicate of each sentence, after "alice …". Texts of users are in quotes. */
 const actions = {
   "api_key.created": (named) => `created the API key ${named}`,
-  "api_key.deleted": (named, { reason }) => `deleted the API key ${named}${because(reason)}`,
+  "api_key.deleted": (named, { reason, found }) => `deleted the API key ${named}${because(reason)}${at(found)}`,
   "sign_in.approved": (named) => `approved the sign-in of ${named}`,
   "sign_in.denied": (named) => `denied the sign-in of ${named}`,
   "api_key.renamed": (named) => `renamed an API key to ${named}`,
   "api_key.rolled": (named, { overlap_seconds: overlap }) =>
     `rolled the API key ${named}${overlap === 0 ? ", without an overlap" : ""}`,
-  "api_key.earlier_ended": (named, { reason }) =>
-    `revoked a previous secret of the API key ${named} before its overlap was over${because(reason)}`,
+  "api_key.earlier_ended": (named, { reason, found }) =>
+    `revoked a previous secret of the API key ${named} before its overlap was over${because(reason)}${at(found)}`,
   "webhook.created": (named) => `created the webhook ${named}`,
   "webhook.updated": (named, details) => `${verbOf(details)} the webhook ${named}`,
   "webhook.secret_rotated": (named) => `rotated the signing secret of the webhook ${named}`,
@@ -47,6 +47,12 @@ const reasons: Partial<Record<string, string>> = {
 
 const because = (reason: unknown): string =>
   typeof reason === "string" ? ` ${reasons[reason] ?? `(${reason.replaceAll("_", " ")})`}` : "";
+
+/** Where a scanner found a key. Text and not a link: strangers may have chosen the URL. */
+function at(found: unknown): string {
+  const { url } = Object(found);
+  return typeof url === "string" ? ` at ${url}` : "";
+}
 
 /** `enabled`, `disabled`, or `changed the url and events of`. */
 function verbOf({ enabled, ...changed }: AuditEvent["details"]): string {

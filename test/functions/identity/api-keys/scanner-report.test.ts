@@ -1,10 +1,13 @@
-import { createPublicKey, generateKeyPairSync, randomUUID, sign } from "node:crypto";
+import { createHash, createPublicKey, generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
+import { inParallel } from "../../../../functions/foundation/platform/parallel.ts";
 import { scannerKey } from "../../../../functions/identity/api-keys/scanner-keys.ts";
 import { unknownApiKey } from "../../../support/api-keys.ts";
+import { interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
+import { call } from "../../../support/call.ts";
 import { send, type TestService, useService } from "../../../support/service.ts";
 import { itemsOf } from "../../../support/stored-items.ts";
 
@@ -60,6 +63,7 @@ function report(body: unknown, { id = ID, key = pair.privateKey, signature }: Re
   };
   return send(`${service.baseUrl}/v1/credentials/revoke`, { method: "POST", headers, body: text });
 }
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 const labelsOf = ({ body }: { body: { label: string }[] }) => body.map(({ label }) => label);
 
 const create = async ({ api }: ReturnType<TestService["user"]>): Promise<string> =>
@@ -75,8 +79,8 @@ test("keys are dead when the answer arrives, and it has a label for each token, 
   const first = await report(tokens.map((token) => match(token)));
   expect({ status: first.status, body: first.body }).toEqual({
     status: 200,
-    body: tokens.map((token_raw, index) => ({
-      token_raw,
+    body: tokens.map((token, index) => ({
+      token_hash: sha256(token),
       token_type: "platform_api_key",
       label: [0, 2, 4].includes(index) ? "true_positive" : "false_positive",
     })),
@@ -103,6 +107,93 @@ test("a previous secret of a roll ends alone, and the key of a service account e
   expect(await Promise.all([key, rolled, ofAccount].map(statusWith))).toEqual([401, 200, 401]);
 });
 
+test("the secrets of one key get the same labels when they are reported again", async () => {
+  const user = service.user();
+  const keys: string[] = [];
+  // The order in which the secrets of a key end is that of the table.
+  for (let count = 0; count < 6; count++) {
+    const { id, key } = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data;
+    keys.push(key, (await user.api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 600 })).body.data.key);
+  }
+  for (let count = 0; count < 2; count++)
+    expect(labelsOf(await report(keys.map((key) => match(key))))).toEqual(keys.map(() => "true_positive"));
+});
+
+test("a report gets the labels of another one that has revoked its key meanwhile", async () => {
+  const key = await create(service.user());
+  let other: Promise<unknown> | undefined;
+  interceptDynamo(async ({ command, input }, sendCall) => {
+    const result = await sendCall();
+    const isFirstRead = command.startsWith("BatchGet") && JSON.stringify(input).includes("api-keys") && !other;
+    if (isFirstRead) {
+      other = report([match(key)]);
+      await other;
+    }
+    return result;
+  });
+  const { body } = await report([match(key)]);
+  restoreAws();
+  expect([labelsOf({ body }), labelsOf((await other) as { body: { label: string }[] })]).toEqual([
+    ["true_positive"],
+    ["true_positive"],
+  ]);
+});
+
+const another = unknownApiKey();
+test.each<[string, object, object]>([
+  ["an empty URL", { url: "" }, { source: "content" }],
+  ["a password in the URL", { url: "https://u:p@github.com/a" }, { url: "https://github.com/a", source: "content" }],
+  [
+    "markup, a line break and an invisible character in the URL",
+    { url: "https://github.com/a\n<b>\u202e" },
+    { url: "https://github.com/a%3Cb%3E%E2%80%AE", source: "content" },
+  ],
+  ["another key in the URL", { url: `https://github.com/${another}` }, { source: "content" }],
+  [
+    "another key in the URL, encoded",
+    { url: `https://x.com/?k=${another.replace("_", "%5F")}` },
+    { source: "content" },
+  ],
+  ["another key as the source", { url: "", source: another }, {}],
+])("a notice of a report with %s shows only what is safe", async (_, more, found) => {
+  const user = service.user();
+  await report([match(await create(user), more)]);
+  const [notice] = await itemsOf("notifications", { owner: user.userId });
+  expect(notice?.data.found).toEqual(found);
+});
+
+test("a notice and the audit log do not have the key that its own URL has", async () => {
+  const user = service.user();
+  const key = await create(user);
+  await report([match(key, { url: `https://github.com/octocat/${key}.txt`, source: key })]);
+  const events = (await user.api.get("/v1/audit-events")).body.data;
+  const stored = JSON.stringify([await itemsOf("notifications", { owner: user.userId }), events]);
+  expect(stored).toContain("leaked");
+  expect(stored).not.toContain(key.slice(4));
+});
+
+test("of several places of a key, the notice has the first one with a URL", async () => {
+  const user = service.user();
+  const key = await create(user);
+  await report([match(key, { url: "", source: "npm" }), match(key), match(key, { url: "https://github.com/other" })]);
+  expect(await itemsOf("notifications", { owner: user.userId })).toMatchObject([{ data: { found: { url } } }]);
+});
+
+test("a thousand keys of twenty users are dead in time", async () => {
+  const keys: string[] = [];
+  await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const { userId: user_id } = service.user();
+      for (let count = 0; count < 50; count++)
+        keys.push((await call<{ key: string }>("api-keys-provision", { user_id, name: "many" })).key);
+    }),
+  );
+  const startedAt = performance.now();
+  expect(labelsOf(await report(keys.map((key) => match(key))))).toEqual(keys.map(() => "true_positive"));
+  expect(performance.now() - startedAt).toBeLessThan(28_000);
+  expect(new Set(await inParallel(keys, 20, statusWith))).toEqual(new Set([401]));
+}, 120_000);
+
 test("what others wrote in a report cannot break a notice", async () => {
   const user = service.user();
   await report([match(await create(user), { url: "javascript:alert(1)", source: `\u202e${"x".repeat(1_000)}\n` })]);
@@ -126,6 +217,11 @@ test.each<[string, (key: string) => ReturnType<typeof report>, number]>([
   ["no JSON", (key) => report(`[${key}`), 400],
   ["a match without a token", (key) => report([match(key), { type: "t" }]), 400],
   ["a token that is a number", (key) => report([match(key), { token: 7, type: "t" }]), 400],
+  [
+    "too many keys in a match",
+    (key) => report([match([key, ...Array.from({ length: 2_000 }, unknownApiKey)].join())]),
+    400,
+  ],
   ["too many matches", (key) => report([match(key), ...Array(2_000).fill({ token: "", type: "t" })]), 400],
   ["more than 1 MB", (key) => report([match(key), match("x".repeat(1_100_000))]), 413],
 ])("a report with %s is rejected, and no key ends", async (_, send, status) => {
@@ -140,6 +236,8 @@ test.each<[string, typeof list]>([
   ["moved", { status: 302, body: "" }],
   ["no JSON", { status: 200, body: "<html>" }],
   ["another JSON", { status: 200, body: "[]" }],
+  ["empty", { status: 200, body: listOf() }],
+  ["without a key of P-256", { status: 200, body: listOf([ID, pem(generateKeyPairSync("ed25519").publicKey)]) }],
   ["too large", { status: 200, body: `${listOf([ID, pem()])}${" ".repeat(300_000)}` }],
   ["silent", undefined],
 ])("while the list is %s, a report gets 503, no key ends, and the list is asked once", async (_, answer) => {
@@ -202,7 +300,7 @@ test("a message of GitHub's documentation is accepted", async () => {
   const { status, body } = await report('[{"token":"some_token","type":"some_type","url":"some_url"}]', { signature });
   expect({ status, body }).toEqual({
     status: 200,
-    body: [{ token_raw: "some_token", token_type: "some_type", label: "false_positive" }],
+    body: [{ token_hash: sha256("some_token"), token_type: "some_type", label: "false_positive" }],
   });
 });
 
