@@ -248,7 +248,7 @@ export const operations: Record<OperationId, Operation> = {
       `An IP address can send ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} keys a minute; beyond it, returns 429 \`rate_limited\`. Text without the ` +
       "checksum of a key does not count.\n\n" +
       "GitHub's secret scanning sends its own form of request here: a JSON array of up to 2,000 `{token, type, url, source}`, signed with a key of its " +
-      "public list (`Github-Public-Key-Identifier`, `Github-Public-Key-Signature`). It gets 200 and an array of `{token_hash, token_type, label}`; " +
+      "public list (`Github-Public-Key-Identifier`, `Github-Public-Key-Signature`). It gets 200 and an array of `{token_raw, token_type, label}`; " +
       "403 `forbidden` without a valid signature, 503 while the list cannot be fetched.",
     errors: ["forbidden"],
     fields: {

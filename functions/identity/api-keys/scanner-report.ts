@@ -1,4 +1,4 @@
-import { createHash, verify } from "node:crypto";
+import { verify } from "node:crypto";
 import type { Actor } from "../../foundation/access/actor.ts";
 import type { ForeignRequest } from "../../foundation/http/define-endpoint.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
@@ -30,10 +30,9 @@ interface Match {
   place: LeakPlace;
 }
 
-/** What the scanner learns from the answer, which has no token. https://docs.github.com, "Provide feedback for false positives" */
+/** What the scanner learns from the answer. https://docs.github.com, "Provide feedback for false positives" */
 interface Label {
-  /** SHA-256 of the token, in hex. */
-  token_hash: string;
+  token_raw: string;
   token_type: string;
   label: "true_positive" | "false_positive";
 }
@@ -62,8 +61,7 @@ export async function answerScanner({ text, header, actor, now }: ForeignRequest
   const revoked = await revoke(matches, actor, now);
   return matches.map(({ token, type, hashes }) => {
     const isKey = hashes.some((hash) => revoked.has(hash));
-    const token_hash = createHash("sha256").update(token).digest("hex");
-    return { token_hash, token_type: type, label: isKey ? "true_positive" : "false_positive" };
+    return { token_raw: token, token_type: type, label: isKey ? "true_positive" : "false_positive" };
   });
 }
 

@@ -108,7 +108,7 @@ export interface paths {
      * Revoke leaked API keys
      * @description For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll is revoked alone; the current one is revoked with the previous ones. Each text is searched for keys, so send a key as you found it, with what surrounds it: a line of a file, a URL, JSON. `received` is the number of texts in which a key was found; without any, returns 400. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count.
      *
-     *     GitHub's secret scanning sends its own form of request here: a JSON array of up to 2,000 `{token, type, url, source}`, signed with a key of its public list (`Github-Public-Key-Identifier`, `Github-Public-Key-Signature`). It gets 200 and an array of `{token_hash, token_type, label}`; 403 `forbidden` without a valid signature, 503 while the list cannot be fetched. Requires no credential.
+     *     GitHub's secret scanning sends its own form of request here: a JSON array of up to 2,000 `{token, type, url, source}`, signed with a key of its public list (`Github-Public-Key-Identifier`, `Github-Public-Key-Signature`). It gets 200 and an array of `{token_raw, token_type, label}`; 403 `forbidden` without a valid signature, 503 while the list cannot be fetched. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;

@@ -132,7 +132,7 @@ function OutageBox() {
         <button type="button" class="plain small" onClick={outage.retry}>
           Retry now
         </button>
-        <span class="fine">The page also retries by itself.</span>
+        <span class="fine">It also retries by itself.</span>
       </p>
     </ErrorMessage>
   );

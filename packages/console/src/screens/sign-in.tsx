@@ -29,7 +29,7 @@ export function SignIn({ reason, command, check, onSignIn }: SignInProps) {
     try {
       // Other characters are not allowed in a header, and the browser's own message is hard to understand.
       if (!/^[\x21-\x7e]+$/.test(candidate.token))
-        throw new Error("Not a valid token: it contains spaces or special characters. Copy it again.");
+        throw new Error("Not a token: it has spaces or special characters. Copy it again.");
       await check(candidate);
       onSignIn(candidate);
     } catch (thrown) {
