@@ -641,7 +641,7 @@ test("a credential that is rejected is not stored, and another one can be entere
   sent.length = 0;
   await enter("JWT or API key", "svc_ 1");
   await click("Sign in");
-  expect([sent, textsOf("alert")]).toEqual([[], [expect.stringContaining("it contains spaces or special characters")]]);
+  expect([sent, textsOf("alert")]).toEqual([[], [expect.stringContaining("it has spaces or special characters")]]);
   await enter("JWT or API key", "svc_2");
   await click("Sign in");
   expect(textsOf("alert")).toEqual([

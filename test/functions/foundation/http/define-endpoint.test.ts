@@ -8,6 +8,7 @@ import { handler as deleteKey } from "../../../../functions/identity/api-keys/de
 import { handler as listKeys } from "../../../../functions/identity/api-keys/list.ts";
 import { interceptDynamo } from "../../../support/aws-calls.ts";
 import { type Response, send, type TestService, useService } from "../../../support/service.ts";
+import { EXAMPLE_CODE, givenSignIn } from "../../../support/sign-ins.ts";
 import { rowsWithBody } from "../../../support/valid-bodies.ts";
 
 const service = useService();
@@ -31,7 +32,10 @@ beforeAll(async () => {
   accountKeyId = (await admin.api.post(`${accounts}/${service_account_id}/api-keys`, { name: "ci" })).body.data.id;
   ids = { project_id, webhook_id: body.data.id, service_account_id, id: key.body.data.id };
 });
-beforeEach(() => void logged.splice(0));
+beforeEach(async () => {
+  await givenSignIn(EXAMPLE_CODE, admin.userId);
+  logged.splice(0);
+});
 
 test("a stranger gets the 404 of a project also for a body that is not valid", async () => {
   const { status, body } = await service.user().api.post(`/v1/projects/${ids.project_id}/webhooks`, { url: 1 });

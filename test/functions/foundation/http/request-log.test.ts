@@ -5,6 +5,7 @@ import { interceptDynamo, interceptSqs } from "../../../support/aws-calls.ts";
 import { type LoggedLine, watchLog } from "../../../support/metrics.ts";
 import { newScenario, type Scenario } from "../../../support/scenario.ts";
 import { type Response, send, useService } from "../../../support/service.ts";
+import { EXAMPLE_CODE, givenSignIn } from "../../../support/sign-ins.ts";
 import { successStatusOf, validBodyOf } from "../../../support/valid-bodies.ts";
 
 /* The log lines of requests: one line for each successful write, and the request id in every line. */
@@ -60,6 +61,7 @@ test.each(writeRows)("a successful $method $path logs one line with its ids", as
     }),
   );
   const body = validBodyOf(row);
+  await givenSignIn(EXAMPLE_CODE);
   lines = watchLog();
   const response = await send(
     service.baseUrl + row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => own[name] ?? ""),
