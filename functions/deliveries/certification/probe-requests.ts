@@ -60,8 +60,12 @@ export function probeRequests(inputs: ProbeInputs): Record<Probe, ProbeRequest> 
   };
 }
 
-const forged = ({ webhook, foreignSecret, signing }: ProbeInputs): Signing | undefined =>
-  signing && { ...signing, key: projectKey(foreignSecret, webhook.project_id) };
+/** With the id of the right key: a receiver that compares ids alone must not pass. */
+const forged = ({ webhook, foreignSecret, signing }: ProbeInputs): Signing | undefined => {
+  if (!signing) return undefined;
+  const { privateKey } = projectKey(foreignSecret, webhook.project_id);
+  return { ...signing, key: { ...signing.key, privateKey } };
+};
 
 function signed(
   { certificationId, webhook, legacy, signing: usual, randomId }: ProbeInputs,

@@ -34,6 +34,7 @@ export function deliveryHeaders(
   at: Date,
   { legacy, signing }: SigningOptions = {},
 ): Record<string, string> {
+  const hasLegacy = legacy && at < new Date(legacy.until) && (signing?.schemes.includes("hmac") ?? true);
   return {
     "Content-Type": contentType,
     "User-Agent": "Deployment-Webhooks/1.0",
@@ -42,7 +43,7 @@ export function deliveryHeaders(
     "X-Service-Sequence": sequence,
     ...(test && { "X-Service-Test": "true" }),
     ...signatureHeaders({ deliveryId: id, at, body }, current, previous, signing),
-    ...(legacy && at < new Date(legacy.until) && { [legacy.name]: bodySignature(body, current) }),
+    ...(hasLegacy && { [legacy.name]: bodySignature(body, current) }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { createHash, sign } from "node:crypto";
 import type { ProjectKey } from "./project-key.ts";
+import { normalizedUrl } from "./receiver-url.ts";
 import type { SignedDelivery, Signing } from "./signing.ts";
 
 /*
@@ -30,15 +31,17 @@ export function httpSignatureHeaders(
   { deliveryId, at, body }: SignedDelivery,
   { url, key: { privateKey, jwk }, directory }: Signing,
 ): Record<string, string> {
-  const { host, href } = new URL(url);
+  // As receiver-client.ts requests it: a lone `?` and the root dot of the host do not reach the receiver.
+  const { protocol, host, pathname, search } = new URL(normalizedUrl(url));
   const created = Math.floor(at.getTime() / 1000);
   const digest = `sha-256=:${createHash("sha256").update(body).digest("base64")}:`;
-  const agent = `sig1="${directory}"`;
+  // Without the type, a verifier takes the value for an origin and ignores one with a path.
+  // https://datatracker.ietf.org/doc/draft-meunier-webbotauth-httpsig-protocol/
+  const agent = `sig1="${directory}";type=jwks_uri`;
   const covered = {
     "@method": "POST",
     "@authority": host,
-    // Without a fragment, which a webhook has none of.
-    "@target-uri": href,
+    "@target-uri": `${protocol}//${host}${pathname}${search}`,
     "content-digest": digest,
     "webhook-id": deliveryId,
     "signature-agent": agent,

@@ -9,6 +9,7 @@ import { calculateJwkThumbprint, importJWK } from "jose";
 import { verify as verifyBotRequest } from "web-bot-auth";
 import { verifierFromJWK } from "web-bot-auth/crypto";
 import { certify } from "../../../../functions/deliveries/certification/certify.ts";
+import { deliveryHeaders } from "../../../../functions/webhooks/receiver/delivery-headers.ts";
 import { projectKey } from "../../../../functions/webhooks/receiver/project-key.ts";
 import { signatureHeaders } from "../../../../functions/webhooks/receiver/signature.ts";
 import type { Signing } from "../../../../functions/webhooks/receiver/signing.ts";
@@ -105,7 +106,9 @@ test("the HTTP signature is accepted by two libraries, for this URL, method and 
   const { headers, body, url } = await sent(["http"]);
   expect(Object.keys(headers)).toEqual(expect.arrayContaining(["signature", "signature-input", "signature-agent"]));
   expect(headers).not.toHaveProperty("webhook-signature");
-  expect(headers["signature-agent"]).toBe(`sig1="https://api.example.com/prod${directoryOf(scenario.projectId)}"`);
+  expect(headers["signature-agent"]).toBe(
+    `sig1="https://api.example.com/prod${directoryOf(scenario.projectId)}";type=jwks_uri`,
+  );
   expect(headers["content-digest"]).toBe(`sha-256=:${createHash("sha256").update(body).digest("base64")}:`);
   const keys = await keysOf();
   expect(await isHttpSigned(headers, url, keys)).toBe(true);
@@ -123,6 +126,29 @@ test("the HTTP signature is accepted by two libraries, for this URL, method and 
   expect(await isHttpSigned({ ...headers, "webhook-id": randomUUID() }, url, keys)).toBe(false);
   expect(await isHttpSigned({ ...headers, "content-digest": "sha-256=:AA==:" }, url, keys)).toBe(false);
   expect(await isHttpSigned(headers, url, await keysOf(randomUUID()))).toBe(false);
+});
+
+test.each([
+  ["a lone question mark, which is not sent", "?"],
+  ["an empty query before a name", "?&a"],
+])("the HTTP signature covers the URL as the receiver sees it: %s", async (_, end) => {
+  await patch({ url: `${receiver.url}/hook${end}` });
+  const { headers, url } = await sent(["http"]);
+  expect(await isHttpSigned(headers, url, await keysOf())).toBe(true);
+});
+
+test("without hmac, a delivery has no header of an earlier service, which is an HMAC with the secret", () => {
+  const legacy = { name: "X-Acme-Signature", until: "2099-01-01" };
+  const request = { id: randomUUID(), event: "deploy.failed", body: "{}", sequence: "1" };
+  const namesWith = (schemes: Signing["schemes"]) =>
+    Object.keys(
+      deliveryHeaders(request, ["whsec_1"], new Date(), {
+        legacy,
+        signing: { ...signing("https://example.com"), schemes },
+      }),
+    );
+  expect(namesWith(["hmac", "http"])).toContain("X-Acme-Signature");
+  for (const schemes of [["http"], ["ed25519"]] as const) expect(namesWith(schemes)).not.toContain("X-Acme-Signature");
 });
 
 const signing = (url: string): Signing => ({
@@ -144,10 +170,11 @@ test.each([
   const headers = Object.fromEntries(
     Object.entries(signatureHeaders(signed, "", [], signing(url))).map(([name, value]) => [name.toLowerCase(), value]),
   );
-  // A request has a path at least.
-  expect(await isHttpSigned(headers, new URL(url).href, [{ ...projectKey(secret, scenario.projectId).jwk }])).toBe(
-    true,
-  );
+  // A request has a path at least, and no lone question mark.
+  const { origin, pathname, search } = new URL(url);
+  expect(
+    await isHttpSigned(headers, `${origin}${pathname}${search}`, [{ ...projectKey(secret, scenario.projectId).jwk }]),
+  ).toBe(true);
 });
 
 test("the directory is a set of keys that a library reads, of any project, without saying whether it exists", async () => {
@@ -183,6 +210,7 @@ test("a certification sends valid and forged signatures of these kinds", async (
   await patch({ signatures: ["http"] });
   const keys = await keysOf();
   const answers: boolean[] = [];
+  const keyIds = new Set<string | undefined>();
   receiver.respondWith(async (request, response) => {
     const headers = request.headers as Record<string, string>;
     const { body } = receiver.received.at(-1) ?? { body: "" };
@@ -192,6 +220,7 @@ test("a certification sends valid and forged signatures of these kinds", async (
     const isFresh = Math.abs(Date.now() / 1000 - created) < 300;
     // The library throws for a signature that has expired.
     const isSigned = isFresh && headers["content-digest"] === digest && (await isHttpSigned(headers, url, keys));
+    keyIds.add(/keyid="([^"]+)"/.exec(headers["signature-input"] ?? "")?.[1]);
     answers.push(isSigned);
     response.writeHead(isSigned ? 204 : 401).end();
   });
@@ -199,6 +228,8 @@ test("a certification sends valid and forged signatures of these kinds", async (
   const [call] = await takeDeliveryMessages();
   await certify(call as never, () => 60_000);
   expect(answers.toSorted()).toEqual([false, false, false, true, true, true]);
+  // The forged one names the right key: a receiver that compares names alone would accept it.
+  expect(keyIds).toEqual(new Set([keys[0]?.kid]));
   expect((await scenario.api.get(scenario.path)).body.data.last_certification).toMatchObject({ passed: true });
 });
 
