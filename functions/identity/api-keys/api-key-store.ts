@@ -100,16 +100,20 @@ function revocation(
  * Stores a new key, with the first reminder of its expiry.
  * @param by absent = the platform
  * @param more items to write in the same transaction
- * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
+ * @param askedAt when a machine asked for the key; absent = the user asks now
+ * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates, or all keys
+ *   were revoked after `askedAt`
  * @throws ConditionsFailedError when the condition of a further item failed
  */
 export async function insert(
   apiKey: ApiKey,
   by: Actor = platform,
   more: Record<string, TransactItem> = {},
+  askedAt?: string,
 ): Promise<void> {
+  const isLater = when`(attribute_not_exists(all_revoked_at) OR all_revoked_at < ${askedAt})`;
   await insertCounted(
-    { ...counterOf(apiKey.user_id), limit: MAX_KEYS_PER_USER, onFull: limitReached },
+    { ...counterOf(apiKey.user_id), limit: MAX_KEYS_PER_USER, onFull: limitReached, ...(askedAt && { when: isLater }) },
     { ...puts(apiKey, by), ...more },
   );
 }
@@ -536,6 +540,11 @@ export async function removeAll(userId: string, by: Actor, reason: RevocationRea
     await sleep(backoffMs(races, Math.random()));
   }
   throw tooManyChanges("API key");
+}
+
+/** After this returns, no machine gets a key that it asked for earlier. */
+export async function endRequests(userId: string, now: Date): Promise<void> {
+  await updateIf(counterOf(userId).key, changing({ set: { all_revoked_at: now.toISOString() } }));
 }
 
 /** Returns the item that deletes the counter of a user without keys, so that nothing of that user is left. */

@@ -14,7 +14,7 @@ const MAX_REVOKED = 2 * MAX_KEYS_PER_USER;
 
 /**
  * Deletes one API key of a user or a service account, or all, also those that are created meanwhile: it ends when the list is
- * empty. After this returns, requests with the keys are rejected. A user who can still sign in can create new keys. Deleting all is
+ * empty. A machine whose sign-in was approved, but has not taken its key, gets none. After this returns, requests with the keys are rejected. A user who can still sign in can create new keys. Deleting all is
  * idempotent. The platform and operators invoke this function with IAM credentials.
  * @param input `{user_id}`, and `api_key_id` for one key
  * @returns the number of keys that this call has deleted
@@ -33,6 +33,7 @@ async function removeOne(userId: string, id: string): Promise<number> {
 }
 
 async function removeAll(userId: string): Promise<number> {
+  await apiKeys.endRequests(userId, new Date());
   let revoked = 0;
   while (await apiKeys.hasKeys(userId)) {
     if (revoked >= MAX_REVOKED) {

@@ -53,7 +53,7 @@ async function keyFor(signIn: SignIn, now: Date) {
     // The person may have lost a project since.
     await requireMember(user_id, limits.project_ids);
     await allEnded(limits.project_ids?.map(requireActive) ?? []);
-    await apiKeys.insert(apiKey, by, signIns.taking(signIn));
+    await apiKeys.insert(apiKey, by, signIns.taking(signIn), signIn.created_at);
   } catch (error) {
     if (error instanceof ConditionsFailedError) return { status: "expired" };
     if (error instanceof ApiError && error.status < 429) return { status: "denied" };

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { handler as revokeAll } from "../../../functions/identity/api-keys/revoke-all.ts";
 import { handler as removeMember } from "../../../functions/identity/members/remove-member.ts";
 import { deviceKey } from "../../../functions/identity/sign-ins/sign-in.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
@@ -66,6 +67,18 @@ test("a machine gets a named key of the person who approves its code, once, with
   // A repeated question, and a repeated approval.
   expect(await ask(device_code)).toEqual({ status: "expired" });
   expect(errorOf(await approve(user, user_code))).toEqual({ status: 404, code: "not_found" });
+});
+
+test("an approval whose key was not taken ends when all keys of the person are revoked, and a new one is accepted", async () => {
+  const user = service.user();
+  const { device_code, user_code } = await begin();
+  await approve(user, user_code);
+  expect(await revokeAll({ user_id: user.userId })).toEqual({ revoked: 0 });
+  expect(await ask(device_code)).toEqual({ status: "denied" });
+  expect((await user.api.get("/v1/api-keys")).body.data).toEqual([]);
+  const next = await begin();
+  await approve(user, next.user_code);
+  expect((await ask(next.device_code)).status).toBe("approved");
 });
 
 test("two questions at the same time get one key", async () => {
