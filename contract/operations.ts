@@ -290,7 +290,7 @@ export const operations: Record<OperationId, Operation> = {
     },
     example: { user_code: examples.signIn.user_code },
     response: { status: 200, schema: shownSignInSchema, example: examples.shownSignIn },
-    errors: ["not_found", "conflict"],
+    errors: ["not_found", "conflict", "project_suspended"],
   },
   listProjects: {
     summary: "List your projects",

@@ -802,6 +802,18 @@ describe("limits and states", () => {
     const named = await service.as(fixture.token).post("/v1/api-keys", { name: "named", project_ids: [project_id] });
     expect(named.body.error.code).toBe("project_suspended");
     expectDocumented(operation("createApiKey"), named);
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const approval = {
+      user_code: EXAMPLE_CODE,
+      decision: "approve",
+      name: "ci",
+      project_ids: [project_id],
+      expires_at,
+    };
+    await givenSignIn(EXAMPLE_CODE, fixture.userId);
+    const approved = await service.as(fixture.token).patch("/v1/sign-ins", approval);
+    expect(approved.body.error.code).toBe("project_suspended");
+    expectDocumented(operation("decideSignIn"), approved);
     const reads = "listEvents listDeliveries listProjectDeliveries getDelivery getCertification getWebhookStats";
     const changes = "createWebhook updateWebhook rotateWebhookSecret createTrustedWorkflow";
     const changesOfAccounts = "createServiceAccount createServiceAccountApiKey";

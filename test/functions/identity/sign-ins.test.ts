@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { transactIf } from "../../../functions/foundation/platform/dynamo.ts";
 import { handler as revokeAll } from "../../../functions/identity/api-keys/revoke-all.ts";
 import { handler as removeMember } from "../../../functions/identity/members/remove-member.ts";
-import { deviceKey } from "../../../functions/identity/sign-ins/sign-in.ts";
+import { deviceKey, type SignIn } from "../../../functions/identity/sign-ins/sign-in.ts";
+import { findByDevice, taking } from "../../../functions/identity/sign-ins/sign-in-store.ts";
+import { handler as suspend } from "../../../functions/webhooks/webhook/suspend.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
 import { errorOf, invalidFieldsOf } from "../../support/scenario.ts";
 import { send, type TestService, useService } from "../../support/service.ts";
@@ -38,7 +41,7 @@ async function ask(device_code: string) {
   return (await post({ device_code })).body.data;
 }
 
-test("a machine gets a named key of the person who approves its code, once, with the limits that they chose", async () => {
+test("an approval returns one key, with the name and the limits that the user chose", async () => {
   const user = service.user();
   const project = await service.project(user.userId);
   const started = (await post({ client: "svc on build-7" })).body.data;
@@ -69,7 +72,7 @@ test("a machine gets a named key of the person who approves its code, once, with
   expect(errorOf(await approve(user, user_code))).toEqual({ status: 404, code: "not_found" });
 });
 
-test("an approval whose key was not taken ends when all keys of the person are revoked, and a new one is accepted", async () => {
+test("revoking all keys of a user denies a pending approval, and not a later one", async () => {
   const user = service.user();
   const { device_code, user_code } = await begin();
   await approve(user, user_code);
@@ -81,7 +84,7 @@ test("an approval whose key was not taken ends when all keys of the person are r
   expect((await ask(next.device_code)).status).toBe("approved");
 });
 
-test("two questions at the same time get one key", async () => {
+test("concurrent polls return one key", async () => {
   const user = service.user();
   const { device_code, user_code } = await begin();
   await approve(user, user_code);
@@ -91,7 +94,28 @@ test("two questions at the same time get one key", async () => {
   expect((await user.api.get("/v1/api-keys")).body.data).toHaveLength(1);
 });
 
-test("a machine that asks too fast is told so, and a denied one gets no key", async () => {
+test("an approval is deleted with the creation of its key, and a slow second poll creates none", async () => {
+  const { device_code, user_code } = await begin();
+  await approve(service.user(), user_code);
+  const read = await findByDevice(device_code, new Date());
+  const take = () => transactIf(taking(read as SignIn));
+  expect([await take(), await take()]).toEqual([true, false]);
+});
+
+test("no key is created for a project that is suspended, before or after the approval", async () => {
+  const user = service.user();
+  const project_id = await service.project(user.userId);
+  const { device_code, user_code } = await begin();
+  await suspend({ project_id, suspended: true });
+  const refused = await approve(user, user_code, { project_ids: [project_id] });
+  expect(errorOf(refused)).toEqual({ status: 403, code: "project_suspended" });
+  await suspend({ project_id, suspended: false });
+  await approve(user, user_code, { project_ids: [project_id] });
+  await suspend({ project_id, suspended: true });
+  expect(await ask(device_code)).toEqual({ status: "denied" });
+});
+
+test("a poll within the interval returns slow_down, and a denied sign-in returns denied", async () => {
   const { device_code, user_code } = await begin();
   expect((await post({ device_code })).body.data.status).toBe("pending");
   expect((await post({ device_code })).body.data.status).toBe("slow_down");
@@ -99,7 +123,7 @@ test("a machine that asks too fast is told so, and a denied one gets no key", as
   expect(await ask(device_code)).toEqual({ status: "denied" });
 });
 
-test("a code is decided once, also by somebody else", async () => {
+test("a second decision of a code returns 409, also by another user", async () => {
   const [one, other] = [service.user(), service.user()];
   const { device_code, user_code } = await begin();
   expect((await approve(one, user_code)).status).toBe(200);
@@ -111,7 +135,7 @@ test("a code is decided once, also by somebody else", async () => {
   expect((await one.api.get("/v1/api-keys")).body.data).toMatchObject([{ id: api_key.id }]);
 });
 
-test("only a person can approve: not a key, and not without a credential", async () => {
+test("an approval requires a JWT: an API key returns 403, and no credential 401", async () => {
   const user = service.user();
   const { user_code } = await begin();
   const { key } = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data;
@@ -130,14 +154,14 @@ test.each<[string, (other: string) => object, string]>([
   ["an end in the past", () => ({ expires_at: new Date(0).toISOString() }), "expires_at"],
   ["an unknown permission", () => ({ permissions: ["everything"] }), "permissions.0"],
   ["no name", () => ({ name: undefined }), "name"],
-])("nobody can approve beyond their rights: %s", async (_, more, field) => {
+])("an approval beyond the rights of the user returns 400: %s", async (_, more, field) => {
   const other = await service.project(service.user().userId);
   const { device_code, user_code } = await begin();
   expect(invalidFieldsOf(await approve(service.user(), user_code, more(other)))).toEqual([field]);
   expect(await ask(device_code)).toEqual({ status: "pending" });
 });
 
-test("who loses the project between approval and question gives no key", async () => {
+test("a user who left the project after the approval gets no key created", async () => {
   const user = service.user();
   const project_id = await service.project(user.userId);
   const { device_code, user_code } = await begin();
@@ -147,7 +171,7 @@ test("who loses the project between approval and question gives no key", async (
   expect((await user.api.get("/v1/api-keys")).body.data).toEqual([]);
 });
 
-test("a code that has expired, was guessed or is none, is not found", async () => {
+test("an expired, unknown or malformed code returns 404", async () => {
   const { device_code, user_code } = await begin();
   await changeItem("apiKeys", { key_hash: deviceKey(device_code) }, { valid_until: new Date().toISOString() });
   const user = service.user();
@@ -158,7 +182,7 @@ test("a code that has expired, was guessed or is none, is not found", async () =
   expect((await post({ device_code: randomUUID() })).body.data).toEqual({ status: "expired" });
 });
 
-test("a person who types many codes, and an address that begins many sign-ins, have to wait", async () => {
+test("the 11th code of a user and the 11th sign-in of an address return 429", async () => {
   const user = service.user();
   const codes = Array.from({ length: 11 }, (_, at) => `BBBB-BBB${"BCDFGHJKLMN"[at]}`);
   const states = [];
@@ -173,6 +197,6 @@ test.each<[string, object]>([
   ["an invisible character", { client: "svc\u202e" }],
   ["a long name", { client: "x".repeat(101) }],
   ["a number", { device_code: 7 }],
-])("a request with %s is rejected", async (_, body) => {
+])("a request with %s returns 400", async (_, body) => {
   expect(errorOf(await post(body))).toEqual({ status: 400, code: "validation_error" });
 });
