@@ -7,10 +7,15 @@ import type { Stage } from "./stage.ts";
 
 const FILE = "events.json";
 
-/** Where the functions find the file of the layer. https://docs.aws.amazon.com/lambda/latest/dg/packaging-layers.html */
+/**
+ * Where the functions find the file of the layer. https://docs.aws.amazon.com/lambda/latest/dg/packaging-layers.html
+ */
 export const EVENTS_PATH = `/opt/${FILE}`;
 
-/** Creates a layer with the events of a stage, which are more than the environment of a function can have; undefined = it has none. */
+/**
+ * Creates a layer with the events of a stage, which are more than the environment of a function can have; undefined =
+ * it has none.
+ */
 export function createEventLayer(scope: Construct, { events }: Stage): LayerVersion | undefined {
   if (!events) return undefined;
   const folder = FileSystem.mkdtemp("events-");

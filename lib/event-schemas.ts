@@ -4,8 +4,8 @@ import addFormats from "ajv-formats";
 import { type OwnEvent, ownEventsProblem } from "../functions/foundation/manifest/events.ts";
 
 /**
- * Checks the events of a stage where they are configured, with their schemas: the functions interpret a schema, and would find a mistake
- * in it only when an event arrives.
+ * Checks the events of a stage where they are configured, with their schemas: the functions interpret a schema, and
+ * would find a mistake in it only when an event arrives.
  * @returns the first broken rule; undefined = none
  */
 export function eventsProblem(value: unknown): string | undefined {

@@ -91,10 +91,14 @@ export const engine: Engine = {
 // biome-ignore lint/suspicious/noExplicitAny: JSON of a template
 type Json = any;
 
-/** Returns the template without what moto cannot create, and with the code of each function in a bucket, as the CDK uploads it. */
+/**
+ * Returns the template without what moto cannot create, and with the code of each function in a bucket, as the CDK
+ * uploads it.
+ */
 function deployable(text: string): Json {
   const { Resources, Outputs } = JSON.parse(text);
-  // moto asks of a method without an integration for its HTTP method, which AWS's documentation requires of others only.
+  // moto asks of a method without an integration for its HTTP method, which AWS's documentation requires of others
+  // only.
   const isLeft = ({ Type, Properties }: Json) => left.test(Type) || Properties?.Integration?.Type === "MOCK";
   const removed = new Map<string, Json>(Object.entries<Json>(Resources).filter(([, resource]) => isLeft(resource)));
   console.log(`  without ${[...new Set([...removed.values()].map(({ Type }) => Type))].sort().join(", ")}`);

@@ -14,7 +14,9 @@ import { type Engine, withServer } from "./engine.ts";
 const PORT = 5_058;
 const url = `http://127.0.0.1:${PORT}`;
 
-/** The scenarios for every server. The others call tools, prompts and resources that only a server for these tests has. */
+/**
+ * The scenarios for every server. The others call tools, prompts and resources that only a server for these tests has.
+ */
 const scenarios = [
   "server-initialize",
   "ping",

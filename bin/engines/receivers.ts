@@ -68,7 +68,10 @@ class Handler(http.BaseHTTPRequestHandler):
 http.ThreadingHTTPServer.request_queue_size = 128
 http.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()`;
 
-/** Starts the receivers until the end of this process. They append the delivery id of each request to `log`. @returns nginx */
+/**
+ * Starts the receivers until the end of this process. They append the delivery id of each request to `log`.
+ * @returns nginx
+ */
 function startReceivers(folder: string): ChildProcess {
   const at = (name: string) => join(folder, name);
   const certificate = "req -x509 -newkey rsa:2048 -nodes -subj /CN=engines -addext subjectAltName=DNS:*.receivers.test";

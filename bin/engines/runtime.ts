@@ -93,7 +93,9 @@ const LONG_PAUSE_MS = 600_000;
 /** After this time, an invocation of the slow sender waits for the slow receiver. */
 const BUSY_MS = 3_000;
 
-/** Delivers with the bundles of fan-out and senders, frozen between invocations. One sender stops, and runs out of time. */
+/**
+ * Delivers with the bundles of fan-out and senders, frozen between invocations. One sender stops, and runs out of time.
+ */
 async function deliverFrozen(bundles: string): Promise<void> {
   const sandboxes: Sandbox[] = [];
   const inLambda: LoadHandler = async (id) => {

@@ -7,7 +7,10 @@ import { until } from "./engine.ts";
 
 /* An execution environment of Lambda: AWS's Runtime Interface Emulator, which runs a bundle in AWS's runtime for Node. */
 
-/** Creates control groups with this memory and its share of a processor. @returns their folders; none = not possible here */
+/**
+ * Creates control groups with this memory and its share of a processor.
+ * @returns their folders; none = not possible here
+ */
 function createGroups(name: string, memoryMb: number): string[] {
   // One processor for each 1,769 MB: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
   const cpuUs = String(Math.round((memoryMb / 1_769) * 100_000));
@@ -29,7 +32,10 @@ let nextPort = 8_700;
 
 export type Sandbox = ReturnType<typeof startSandbox>;
 
-/** Starts an environment, which loads the bundle at the first invocation. Defaults are those of an endpoint in lib/api.ts. */
+/**
+ * Starts an environment, which loads the bundle at the first invocation. Defaults are those of an endpoint in
+ * lib/api.ts.
+ */
 export function startSandbox(
   { id, timeoutSeconds = 10, memoryMb = 512 }: { id: string; timeoutSeconds?: number; memoryMb?: number },
   bundles: string,

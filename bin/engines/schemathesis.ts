@@ -11,8 +11,8 @@ const url = `http://127.0.0.1:${PORT}`;
 const document = join(import.meta.dirname, "../../docs/openapi.json");
 
 /**
- * The check of which all findings are by design. It wants 2xx for all that the schemas allow, and they cannot say that a cursor is that
- * of an earlier response, a key of an Idempotency-Key, or an event one of this stage.
+ * The check of which all findings are by design. It wants 2xx for all that the schemas allow, and they cannot say that
+ * a cursor is that of an earlier response, a key of an Idempotency-Key, or an event one of this stage.
  */
 const EXCLUDED = "positive_data_acceptance";
 

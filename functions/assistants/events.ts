@@ -5,8 +5,8 @@ import { deploymentEventRows } from "../foundation/events/catalogue.ts";
 import { canonicalUuid } from "../foundation/platform/uuid.ts";
 
 /*
- * MCP Events, delivered by webhooks (SEP-3415, https://modelcontextprotocol.io/seps/3415-events-extension). A subscription is a request to
- * the API with the credential of the caller, as the call of a tool is.
+ * MCP Events, delivered by webhooks (SEP-3415, https://modelcontextprotocol.io/seps/3415-events-extension). A
+ * subscription is a request to the API with the credential of the caller, as the call of a tool is.
  */
 
 /** The codes of the extension. */

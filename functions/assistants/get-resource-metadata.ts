@@ -4,8 +4,8 @@ import { settings } from "../foundation/platform/env.ts";
 import { apiUrlOf } from "./api-url.ts";
 
 /**
- * Returns what RFC 9728 calls the metadata of the protected resource `POST /mcp`. Without a public issuer in the stage it names no
- * authorization server: the credential is then an API key.
+ * Returns what RFC 9728 calls the metadata of the protected resource `POST /mcp`. Without a public issuer in the stage
+ * it names no authorization server: the credential is then an API key.
  */
 export async function handler(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
   const issuer = settings.jwksIssuer() ?? settings.jwtIssuer();

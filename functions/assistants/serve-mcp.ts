@@ -14,11 +14,12 @@ import { eventsExtension } from "./events.ts";
 /*
  * `POST /mcp`: the tools of `svc mcp` over HTTP.
  *
- * A tool calls the public API at the stage's own address, with the credential of the caller. So a tool call is exactly as powerful as
- * the caller's own request: authorizer, roles, permissions, masks, budgets, throttles, idempotency and the audit log are those of
- * /v1, and a credential that is deleted meanwhile is rejected. This function has no grant that a mistake here could lend to a caller.
- * Invoking the handlers instead would need the grants of all of them in one function, and each check a second time.
- * What it costs: one more request through API Gateway per call of a tool, and the firewall counts these by the address of the function.
+ * A tool calls the public API at the stage's own address, with the credential of the caller. So a tool call is exactly
+ * as powerful as the caller's own request: authorizer, roles, permissions, masks, budgets, throttles, idempotency and
+ * the audit log are those of /v1, and a credential that is deleted meanwhile is rejected. This function has no grant
+ * that a mistake here could lend to a caller. Invoking the handlers instead would need the grants of all of them in one
+ * function, and each check a second time. What it costs: one more request through API Gateway per call of a tool, and
+ * the firewall counts these by the address of the function.
  */
 
 /** Time that is left to respond when a call of the API is given up. */
@@ -57,8 +58,9 @@ const tookTooLong = () =>
 const report = (error: unknown): void => log.error("mcp request failed", error);
 
 /**
- * A page of another origin must not use the local service through a name that it controls (DNS rebinding). Clients that are no pages
- * send no origin. https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-endpoint
+ * A page of another origin must not use the local service through a name that it controls (DNS rebinding). Clients that
+ * are no pages send no origin.
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-endpoint
  */
 function isAllowedOrigin(origin: string | undefined): boolean {
   if (origin === undefined || settings.corsOrigins().includes(origin)) return true;

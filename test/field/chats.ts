@@ -1,6 +1,6 @@
 /*
- * What chats and GitHub answer when they refuse a webhook, and the hint. The responses are from the documents of the products and from
- * public reports; none was asked. A new report is a new row.
+ * What chats and GitHub answer when they refuse a webhook, and the hint. The responses are from the documents of the
+ * products and from public reports; none was asked. A new report is a new row.
  */
 
 const slack = "https://hooks.slack.com/services/T0/B0/x";

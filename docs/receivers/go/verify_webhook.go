@@ -132,7 +132,7 @@ func (v Verifier) verifyStandard(body []byte, headers http.Header) (string, erro
 	return id, requireMatch(expected, given)
 }
 
-// A public key is no secret: whoever knows it could sign with it.
+// Rejects a public key as a secret: it is published, so any caller could sign with it.
 func isPublicKey(text string) bool { return strings.HasPrefix(text, "whpk_") }
 
 // The public key of a project, whpk_ and the key in base64, verifies the signatures v1a.

@@ -149,7 +149,7 @@ export function verifyWebhook({
 /** A delivery has at most five. A header of a stranger can have hundreds, each of which costs a look at the whole body. */
 const MAX_SIGNATURES = 10;
 
-/** A public key is no secret: whoever knows it could sign with it. @param {string} text */
+/** Rejects a public key as a secret: it is published, so any caller could sign with it. @param {string} text */
 const isSecret = (text) => !isPublicKey(text);
 /** @param {string} text */
 const isPublicKey = (text) => text.startsWith("whpk_");

@@ -96,7 +96,7 @@ function is_webhook_public_key(string $text): bool
     return str_starts_with($text, 'whpk_');
 }
 
-/** A public key is no secret: whoever knows it could sign with it. */
+/** Rejects a public key as a secret: it is published, so any caller could sign with it. */
 function without_public_keys(array $secrets): array
 {
     return array_filter($secrets, fn (string $secret): bool => !is_webhook_public_key($secret));

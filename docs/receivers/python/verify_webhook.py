@@ -76,7 +76,7 @@ def _is_public_key(text):
 
 
 def _without_public_keys(secrets):
-    """A public key is no secret: whoever knows it could sign with it."""
+    """Rejects a public key as a secret: it is published, so any caller could sign with it."""
     return [secret for secret in secrets if not _is_public_key(secret)]
 
 

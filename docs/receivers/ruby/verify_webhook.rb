@@ -67,7 +67,7 @@ module PlatformWebhook
     id
   end
 
-  # A public key is no secret: whoever knows it could sign with it.
+  # Rejects a public key as a secret: it is published, so any caller could sign with it.
   def public_key?(text)
     text.start_with?("whpk_")
   end

@@ -106,7 +106,7 @@ is_signed_by() {
 
 verdict=no_matching_signature
 for secret in $WEBHOOK_SECRET; do
-  # A public key is no secret: whoever knows it could sign with it.
+  # Rejects a public key as a secret: it is published, so any caller could sign with it.
   case $secret in whpk_*)
     if [ "$scheme" = standard ] && is_signed_by "$secret"; then verdict=verified; fi
     continue

@@ -48,7 +48,7 @@ export function toResponse(certification: Certification, now: Date) {
 }
 
 const UNVERIFYING_NOTE =
-  "Only a valid delivery was sent: the product behind this URL verifies no signature and would show forged, stale and repeated deliveries to people. So nothing shows that it rejects them: whoever knows the URL or the credential can send messages. Keep both secret.";
+  "Only a valid delivery was sent: the product behind this URL verifies no signature and would show forged, stale and repeated deliveries to people. So nothing shows that it rejects them: any caller that knows the URL or the credential can send messages. Keep both secret.";
 
 const checksOf = (results: ProbeResults, format?: WebhookFormat): Check[] => [
   ...probesOf(format).map((probe) => probeCheck(probe, results)),

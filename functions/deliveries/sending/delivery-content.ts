@@ -13,8 +13,9 @@ export interface DeliveryContent extends Partial<Formatted> {
 }
 
 /**
- * Returns body and content type of a delivery in the format of its webhook. The stored body is the standard one: a webhook that gets another
- * format while deliveries wait gets them in that format. Each attempt has the same bytes until then.
+ * Returns body and content type of a delivery in the format of its webhook. The stored body is the standard one: a
+ * webhook that gets another format while deliveries wait gets them in that format. Each attempt has the same bytes
+ * until then.
  */
 export function contentOf(
   { id, event, body, test = false }: Pick<Delivery, "id" | "event" | "body" | "test">,

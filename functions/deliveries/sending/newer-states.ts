@@ -19,9 +19,10 @@ import * as deliveries from "../line/delivery-store.ts";
 import { superseded } from "../line/delivery-transitions.ts";
 
 /*
- * The webhooks with `delivery: latest`: a state of a deployment is sent only while none is newer. What is newer is read from the events of
- * the project, which are stored before any delivery of them: one read before a request, no write and no lock. So a state that is newer
- * supersedes an older one from its arrival on, whether or not it was accepted by then: its own delivery is retried.
+ * The webhooks with `delivery: latest`: a state of a deployment is sent only while none is newer. What is newer is read
+ * from the events of the project, which are stored before any delivery of them: one read before a request, no write and
+ * no lock. So a state that is newer supersedes an older one from its arrival on, whether or not it was accepted by
+ * then: its own delivery is retried.
  *
  *   started   ── fails ─────────── retry: superseded by the delivery of failed
  *   failed           stored ── sent ── accepted
@@ -31,14 +32,14 @@ import { superseded } from "../line/delivery-transitions.ts";
 const END = "g";
 
 /**
- * Upper bound on the megabytes that one read returns, from the oldest on: newer states of a deployment are near it, and the feed of a busy
- * project is long. What is behind the bound supersedes nothing.
+ * Upper bound on the megabytes that one read returns, from the oldest on: newer states of a deployment are near it, and
+ * the feed of a busy project is long. What is behind the bound supersedes nothing.
  */
 const MAX_PAGES = 10;
 
 /**
- * How much later than its time a change of a webhook may be stored: an event that arrives in between may have been compared with the webhook
- * as it was before.
+ * How much later than its time a change of a webhook may be stored: an event that arrives in between may have been
+ * compared with the webhook as it was before.
  */
 const CHANGE_SECONDS = 10;
 

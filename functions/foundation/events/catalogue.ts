@@ -37,7 +37,10 @@ export function deploymentEventRows(): ReadonlyMap<string, EventRow> {
 export const eventRow = (name: string): EventRow | undefined =>
   deploymentEventRows().get(name) ?? (webhookEvents as Record<string, EventRow>)[name];
 
-/** Returns whether a deployment ends with an event. One that the stage has no longer may have been the end of those before. */
+/**
+ * Returns whether a deployment ends with an event. One that the stage has no longer may have been the end of those
+ * before.
+ */
 export const isFinal = (name: string): boolean => eventRow(name)?.final ?? true;
 
 /** Returns the names of the events that a webhook can subscribe to. */
@@ -51,7 +54,10 @@ export function closestName(name: string, names: Iterable<string>): string | und
   return closest?.known;
 }
 
-/** https://en.wikipedia.org/wiki/Levenshtein_distance, of texts of any origin: only their first 100 characters are compared. */
+/**
+ * https://en.wikipedia.org/wiki/Levenshtein_distance, of texts of any origin: only their first 100 characters are
+ * compared.
+ */
 function editDistance(one: string, other: string): number {
   const to = other.slice(0, 100);
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

@@ -1,6 +1,6 @@
 /*
- * The catalogue of events. OpenAPI, the client's types and values, the console, the command line, MCP tools, samples and documents
- * follow from these rows; a stage adds its own (`events`). Data only.
+ * The catalogue of events. OpenAPI, the client's types and values, the console, the command line, MCP tools, samples
+ * and documents follow from these rows; a stage adds its own (`events`). Data only.
  */
 
 /** JSON Schema 2020-12. https://json-schema.org/draft/2020-12 */
@@ -21,7 +21,10 @@ export interface EventRow {
   data: JsonSchema;
 }
 
-/** Fields of `data` that chats show and filters often name. Each is optional, and of any type: a pipeline may have its own. */
+/**
+ * Fields of `data` that chats show and filters often name. Each is optional, and of any type: a pipeline may have its
+ * own.
+ */
 export const usualFields = {
   project: { description: "Name of the project, which the service does not know.", examples: ["Shop"] },
   environment: { description: "Environment of the deployment.", examples: ["production"] },
@@ -129,7 +132,10 @@ const dataAboutWebhook = (properties: Record<string, JsonSchema> = {}): JsonSche
   properties: { ...ofWebhook, ...properties },
 });
 
-/** The events about webhooks of a project, which this service creates itself. A webhook gets them if it subscribes to them. */
+/**
+ * The events about webhooks of a project, which this service creates itself. A webhook gets them if it subscribes to
+ * them.
+ */
 export const webhookEvents = {
   "webhook.failing": {
     description: "another webhook of the project has been failing for 30 minutes",
@@ -186,7 +192,10 @@ const MAX_NAME_CHARACTERS = 100;
 const MAX_SCHEMA_BYTES = 4_096;
 const FIELDS = ["name", "description", "final", "tone", "data"];
 
-/** Returns the first rule that the events of a stage break; undefined = none. Schemas are compiled where they are configured. */
+/**
+ * Returns the first rule that the events of a stage break; undefined = none. Schemas are compiled where they are
+ * configured.
+ */
 export function ownEventsProblem(value: unknown): string | undefined {
   if (!Array.isArray(value)) return "It must be a list of events.";
   if (value.length > MAX_OWN_EVENTS) return `It must have at most ${MAX_OWN_EVENTS} events.`;

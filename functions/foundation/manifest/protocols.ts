@@ -1,8 +1,8 @@
 import type { EndpointRow } from "./endpoints.ts";
 
 /*
- * Routes of the same API in the form of another protocol: not below /v1, without the envelope `data`, and not in the OpenAPI
- * document. Route, Lambda, authorizer and grants follow from these rows as from those of endpoints. Data only.
+ * Routes of the same API in the form of another protocol: not below /v1, without the envelope `data`, and not in the
+ * OpenAPI document. Route, Lambda, authorizer and grants follow from these rows as from those of endpoints. Data only.
  */
 
 /** Where a client learns from which authorization server its tokens come (RFC 9728). */
@@ -22,7 +22,10 @@ export const protocols = {
     settings: ["events"],
     uses: {},
   },
-  /** What `events/subscribe` and `events/unsubscribe` of `POST /mcp` request. The first sends a challenge to the callback. */
+  /**
+   * What `events/subscribe` and `events/unsubscribe` of `POST /mcp` request. The first sends a challenge to the
+   * callback.
+   */
   subscribe: {
     method: "POST",
     path: "/v1/projects/{project_id}/subscriptions",

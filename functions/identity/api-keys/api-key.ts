@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import type { Identity } from "../../foundation/access/identity.ts";
 import type { PlatformPermission } from "../../foundation/manifest/permissions.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { present } from "../../foundation/platform/present.ts";
+import { sha256Hex } from "../../foundation/platform/sha256.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { timeOrderedUuid } from "../../foundation/platform/uuid.ts";
 import { invalidField, shownText } from "../../foundation/schema/input.ts";
@@ -178,7 +178,7 @@ const isSet = (text: string | undefined): text is string => text !== undefined;
  * Returns the SHA-256 hash of the whole key, in hex. A slow password hash is not needed: 224 random bits cannot be
  * guessed.
  */
-export const hashApiKey = (key: string): string => createHash("sha256").update(key).digest("hex");
+export const hashApiKey = sha256Hex;
 
 /** Returns whether `last_used_at` is old enough to be written again. */
 export function isLastUsedStale({ last_used_at }: ApiKey, now: Date, resolutionSeconds: number): boolean {

@@ -4,7 +4,7 @@ import { parse } from "../../foundation/schema/input.ts";
 import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, toCreated } from "./api-key.ts";
 import { provisionInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
-import { requireMember } from "./require-member.ts";
+import { requireMember } from "./require-projects.ts";
 
 /**
  * Creates an API key for a user whose account a partner created. The platform invokes this function with IAM

@@ -6,14 +6,18 @@ import { parseJson } from "../../foundation/platform/parse-json.ts";
 
 /*
  * The public keys with which a scanner of secrets signs its reports, as GitHub publishes them:
- * {"public_keys":[{"key_identifier","key" (PEM),"is_current"}]}. One that is not current any more signs what was sent before.
+ * {"public_keys":[{"key_identifier","key" (PEM),"is_current"}]}. One that is not current any more signs what was sent
+ * before.
  */
 
 /** The longest time for which a key is accepted that the list does not have any more, while the list can be fetched. */
 const REFRESH_AFTER_MS = 3_600_000;
 /** The same while it cannot. */
 const MAX_STALE_MS = 24 * 3_600_000;
-/** Anybody can name an unknown key, and GitHub answers 60 requests an hour and address: a list is not fetched more often. */
+/**
+ * Anybody can name an unknown key, and GitHub answers 60 requests an hour and address: a list is not fetched more
+ * often.
+ */
 const FETCH_INTERVAL_MS = 5 * 60_000;
 const TIMEOUT_MS = 5_000;
 /** GitHub's has 1 KB. */

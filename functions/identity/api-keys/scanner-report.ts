@@ -19,7 +19,10 @@ import { storedHashOf } from "./stored-hash.ts";
  */
 
 const MAX_BODY_BYTES = 1024 * 1024;
-/** Of matches, and of keys in them. What fits into the time of a request: ten owners at a time, whose keys end one after the other. */
+/**
+ * Of matches, and of keys in them. What fits into the time of a request: ten owners at a time, whose keys end one after
+ * the other.
+ */
 const MAX_MATCHES = 2_000;
 
 interface Match {
@@ -38,7 +41,8 @@ interface Label {
 }
 
 /**
- * Revokes the keys that a scanner has found, and says for each token whether it is a key. A repetition gets the same answer.
+ * Revokes the keys that a scanner has found, and says for each token whether it is a key. A repetition gets the same
+ * answer.
  * @returns undefined for a request without its headers, which is none of a scanner
  * @throws ApiError `forbidden` when the scanner has not signed it, `service_unavailable` when that cannot be decided; `validation_error`
  * and `payload_too_large`
@@ -94,8 +98,8 @@ async function readMatch(entry: unknown): Promise<Match> {
 const MAX_URL_CHARACTERS = 2_000;
 
 /**
- * Returns a URL of a report in its normal form, in which a mail can show it: strangers choose a part of it, such as the name of a file.
- * Empty for what is no web page, or too long.
+ * Returns a URL of a report in its normal form, in which a mail can show it: strangers choose a part of it, such as the
+ * name of a file. Empty for what is no web page, or too long.
  */
 function webUrl(text: string): string {
   const url = URL.parse(text);

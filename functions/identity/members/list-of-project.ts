@@ -4,8 +4,8 @@ import { defineEndpoint, ok } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 
 /**
- * Lists the people who are members of a project, as the platform has reported them: admins first, then by the time of joining. At most the
- * first 500 by their ids.
+ * Lists the people who are members of a project, as the platform has reported them: admins first, then by the time of
+ * joining. At most the first 500 by their ids.
  */
 export const handler = defineEndpoint(endpoints.listMembers, {
   async run({ params: { project_id: project }, identity: caller, now }) {

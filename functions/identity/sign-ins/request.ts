@@ -1,22 +1,20 @@
 import { randomBytes } from "node:crypto";
 import { platform } from "../../foundation/access/actor.ts";
-import { requireActive } from "../../foundation/access/suspension-store.ts";
 import { chargeSignIn } from "../../foundation/budgets/request-budget-store.ts";
 import { defineEndpoint, ok } from "../../foundation/http/define-endpoint.ts";
 import { endpoints } from "../../foundation/manifest/endpoints.ts";
 import { ConditionsFailedError } from "../../foundation/platform/aws.ts";
 import { settings } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
-import { allEnded } from "../../foundation/platform/parallel.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
-import { requireMember } from "../api-keys/require-member.ts";
+import { requireProjects } from "../api-keys/require-projects.ts";
 import { INTERVAL_SECONDS, LIFETIME_SECONDS, newCodes, newSignIn, type SignIn, signInInput } from "./sign-in.ts";
 import * as signIns from "./sign-in-store.ts";
 
 /**
- * Begins the sign-in of a machine, or answers its question for the key. The key is created with the answer: it is stored nowhere, and a
- * repeated question gets none.
+ * Starts the sign-in of a machine, or answers its poll. The key is created by the poll that returns it: only its hash
+ * is stored, and a repeated poll returns `expired`.
  */
 export const handler = defineEndpoint(endpoints.requestSignIn, {
   input: signInInput,
@@ -34,7 +32,7 @@ async function begin(client: string, address: string | undefined, now: Date) {
   await chargeSignIn(`address:${address ?? "unknown"}`, now);
   const { deviceCode, userCode } = newCodes();
   const isNew = await signIns.insert(newSignIn(deviceCode, client, address, now), userCode);
-  if (!isNew) throw new Error("A random code is in use: one in billions.");
+  if (!isNew) throw new Error("A new random code is in use already.");
   const verification_uri = settings.consoleUrl() ?? null;
   const times = { expires_in: LIFETIME_SECONDS, interval: INTERVAL_SECONDS };
   return { status: "pending", device_code: deviceCode, user_code: userCode, verification_uri, ...times };
@@ -50,9 +48,8 @@ async function keyFor(signIn: SignIn, now: Date) {
     randomBytes(API_KEY_RANDOM_BYTES),
   );
   try {
-    // The person may have lost a project since.
-    await requireMember(user_id, limits.project_ids);
-    await allEnded(limits.project_ids?.map(requireActive) ?? []);
+    // The user may have left a project since the approval.
+    await requireProjects(user_id, limits.project_ids);
     await apiKeys.insert(apiKey, by, signIns.taking(signIn), signIn.created_at);
   } catch (error) {
     if (error instanceof ConditionsFailedError) return { status: "expired" };

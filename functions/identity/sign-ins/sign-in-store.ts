@@ -8,7 +8,7 @@ import { addSeconds } from "../../foundation/platform/time.ts";
 import { auditPut } from "../../foundation/records/audit-store.ts";
 import { deviceKey, INTERVAL_SECONDS, type SignIn, userCodeKey } from "./sign-in.ts";
 
-/* Sign-ins wait in the table of keys, under hashes of their codes that no key can have. They expire with it. */
+/* Sign-ins are stored in the table of keys, under prefixed hashes that no key can have. TTL deletes them. */
 
 const itemKey = (key_hash: string) => ({ TableName: tableName("apiKeys"), Key: { key_hash } });
 const put = (Item: object): TransactItem => ({
@@ -25,11 +25,11 @@ export const insert = (signIn: SignIn, userCode: string): Promise<boolean> =>
 const valid = (signIn: SignIn | undefined, now: Date): SignIn | undefined =>
   signIn && signIn.valid_until > now.toISOString() ? signIn : undefined;
 
-/** Returns the sign-in of a device code; undefined = there is none, or no longer. */
+/** Returns the sign-in of a device code; undefined = unknown or expired. */
 export const findByDevice = async (deviceCode: string, now: Date): Promise<SignIn | undefined> =>
   valid(await readItem<SignIn>(itemKey(deviceKey(deviceCode))), now);
 
-/** @throws ApiError `not_found` when no sign-in has this code now */
+/** @throws ApiError `not_found` for an unknown or expired code */
 export async function getByCode(typed: string, now: Date): Promise<SignIn> {
   const code = await readItem<{ device: string }>(itemKey(userCodeKey(typed)));
   const signIn = code && valid(await readItem<SignIn>(itemKey(code.device)), now);
@@ -57,7 +57,7 @@ export async function decide(
   if (!isDecided) throw new ApiError("conflict", "This sign-in is decided already.");
 }
 
-/** Records a question of the machine. @returns false when it asks too fast */
+/** Records a poll. @returns false when it is earlier than the interval allows */
 export function ask({ key_hash, asked_at }: SignIn, now: Date): Promise<boolean> {
   if (asked_at !== undefined && addSeconds(new Date(asked_at), INTERVAL_SECONDS - 1) > now.toISOString()) {
     return Promise.resolve(false);
@@ -66,7 +66,9 @@ export function ask({ key_hash, asked_at }: SignIn, now: Date): Promise<boolean>
   return updateIf(itemKey(key_hash), changing({ set: { asked_at: now.toISOString() }, when: isSame }));
 }
 
-/** Returns the write that ends an approved sign-in, for the transaction that creates its key: it gives one key. */
+/**
+ * Returns the write that deletes an approved sign-in, for the transaction that creates its key: one key per approval.
+ */
 export const taking = ({ key_hash }: SignIn): Record<string, TransactItem> => ({
   signIn: { Delete: { ...itemKey(key_hash), ...onlyIf(when`attribute_exists(decision)`) } },
 });

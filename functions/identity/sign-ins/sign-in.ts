@@ -1,55 +1,55 @@
-import { createHash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { randomBytes, randomInt, randomUUID } from "node:crypto";
 import * as z from "zod/mini";
 import type { Actor } from "../../foundation/access/actor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../../foundation/access/identity.ts";
 import { permissionSet } from "../../foundation/access/platform-permissions.ts";
 import { permissions } from "../../foundation/manifest/permissions.ts";
+import { sha256Hex } from "../../foundation/platform/sha256.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { displayName, fields, invalidField, isoTime, setOf, uuid } from "../../foundation/schema/input.ts";
 import type { ApiKeyInput } from "../api-keys/api-key-input.ts";
 
 /*
- * Sign-in of a machine without a browser: it shows a code, a person confirms it in the console, and the machine gets a key of that person.
- * The flow, its times and the form of the codes are those of RFC 8628.
+ * The device authorization flow of RFC 8628 in the form of this API: a machine without a browser shows a code, a user
+ * confirms it in the console, and the machine gets an API key of that user.
  */
 
-/** How long a code can be confirmed. */
+/** Lifetime of a code. */
 export const LIFETIME_SECONDS = 600;
-/** How long the machine waits between its questions. */
+/** Minimum time between two polls of a machine. */
 export const INTERVAL_SECONDS = 5;
 const MAX_KEY_DAYS = 90;
 
-/** A sign-in that waits or was decided. */
+/** A pending or decided sign-in. */
 export interface SignIn {
   /** `device:` and the hash of the device code. */
   key_hash: string;
   id: string;
-  /** What the machine says about itself: text of anybody. */
+  /** Name that the machine gave itself. Untrusted. */
   client: string;
-  /** Where its request came from. */
+  /** IP address of its request. */
   address?: string | undefined;
   created_at: string;
   valid_until: string;
-  /** The last question that was answered. */
+  /** Time of the last accepted poll. */
   asked_at?: string;
   decision?: "approve" | "deny";
-  /** Who has approved it, and the limits of the key. */
+  /** Set by the decision: the user, and the limits of the key. */
   by?: Actor;
   user_id?: string;
   key?: Omit<ApiKeyInput, "expires_at"> & { expires_at: string };
   delete_after: number;
 }
 
-const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex");
-export const deviceKey = (deviceCode: string): string => `device:${hashOf(deviceCode)}`;
+export const deviceKey = (deviceCode: string): string => `device:${sha256Hex(deviceCode)}`;
 
-/** RFC 8628, section 6.1: without vowels, so that no word appears by chance, and without letters that look like another. */
+/** RFC 8628, section 6.1: no vowels, so that codes do not spell words. 20 letters and 8 positions: 34.5 bits. */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const LETTERS_OF_A_CODE = 8;
 
-/** Returns the key of the item that leads from a code, as a person types it, to its sign-in. */
+/** Returns the key of the item that maps a user code to its sign-in. Ignores case and all characters but letters. */
 export const userCodeKey = (typed: string): string =>
-  `user-code:${hashOf(typed.toUpperCase().replaceAll(/[^A-Z]/g, ""))}`;
+  `user-code:${sha256Hex(typed.toUpperCase().replaceAll(/[^A-Z]/g, ""))}`;
 
 export function newCodes(): { deviceCode: string; userCode: string } {
   const letters = Array.from({ length: LETTERS_OF_A_CODE }, () => LETTERS[randomInt(LETTERS.length)]).join("");
@@ -87,7 +87,7 @@ export const decisionInput = () =>
 type Decision = z.output<ReturnType<typeof decisionInput>>;
 
 /**
- * Returns the limits of the key that a person approves.
+ * Returns the limits of an approved key.
  * @throws ApiError `validation_error` without a name, or with an expiry in more than 90 days
  */
 export function keyOf(
@@ -107,16 +107,13 @@ export function keyOf(
   };
 }
 
-/** Returns what the person sees before the decision. */
+const statuses = { approve: "approved", deny: "denied" } as const;
+
+/** Returns what the user sees of a sign-in. */
 export const toShown = ({ client, address, created_at, valid_until, decision }: SignIn) => ({
   client,
   address: address ?? null,
   created_at,
   valid_until,
-  status:
-    decision === undefined
-      ? ("pending" as const)
-      : decision === "approve"
-        ? ("approved" as const)
-        : ("denied" as const),
+  status: decision === undefined ? ("pending" as const) : statuses[decision],
 });

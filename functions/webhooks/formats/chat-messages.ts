@@ -35,7 +35,10 @@ const escapeMarkdown = (character: string): string =>
 const DISCORD_CHARACTERS = 2_000;
 const SUPPRESS_EMBEDS = 4;
 
-/** Discord. `allowed_mentions` keeps any text from a ping. https://discord.com/developers/docs/resources/webhook#execute-webhook */
+/**
+ * Discord. `allowed_mentions` keeps any text from a ping.
+ * https://discord.com/developers/docs/resources/webhook#execute-webhook
+ */
 export function discordMessage(event: FormattedEvent): object {
   const { line, details, link } = messageOf(event);
   const rest = `\n-# ${escapedTo(500, details, escapeMarkdown)}`;
@@ -48,8 +51,8 @@ const TEAMS_COLORS = { neutral: "Default", good: "Good", bad: "Attention" };
 const TEAMS_CHARACTERS = 2_000;
 
 /**
- * Microsoft Teams: an adaptive card for the trigger "When a Teams webhook request is received" of Workflows. A TextRun has no markdown, and
- * `<at>` mentions only who `msteams.entities` has. The limit is 28 KB.
+ * Microsoft Teams: an adaptive card for the trigger "When a Teams webhook request is received" of Workflows. A TextRun
+ * has no markdown, and `<at>` mentions only who `msteams.entities` has. The limit is 28 KB.
  * https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using
  */
 export function teamsCard(event: FormattedEvent): object {

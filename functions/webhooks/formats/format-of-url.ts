@@ -1,5 +1,6 @@
 /*
- * The formats of products, by their URLs. The command line and the console import this file to propose what the service accepts.
+ * The formats of products, by their URLs. The command line and the console import this file to propose what the service
+ * accepts.
  */
 
 /** What people call a format. */

@@ -4,8 +4,8 @@ import { repositoryDispatch } from "./github-dispatch.ts";
 import type { FormattedEvent } from "./message.ts";
 
 /*
- * The forms in which a webhook can get its events. Each is a pure function: the same event gives the same bytes, which the signatures
- * are over. The stored body of a delivery is always the standard one.
+ * The forms in which a webhook can get its events. Each is a pure function: the same event gives the same bytes, which
+ * the signatures are over. The stored body of a delivery is always the standard one.
  */
 
 export const webhookFormats = [

@@ -59,7 +59,10 @@ const prefixed = (prefix: string, text: string | undefined): string => (text ===
 /** Characters that are not seen, or that change the direction of what follows. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
 
-/** Returns a value as text of one line, cut to a number of characters; undefined for a value that is neither text nor number. */
+/**
+ * Returns a value as text of one line, cut to a number of characters; undefined for a value that is neither text nor
+ * number.
+ */
 function shown(value: unknown, max: number): string | undefined {
   const text = typeof value === "string" ? value.slice(0, 10 * max) : numberText(value);
   const line = text?.toWellFormed().replaceAll(UNSEEN, " ").replaceAll(/\s+/g, " ").trim();

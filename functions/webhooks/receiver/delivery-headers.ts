@@ -16,6 +16,9 @@ interface DeliveryRequest {
   test?: boolean;
 }
 
+/** Of all requests to receivers. */
+export const USER_AGENT = "Deployment-Webhooks/1.0";
+
 interface SigningOptions {
   /** Header that has the value of `X-Service-Signature` too, until its date; absent = none. */
   legacy?: LegacySignatureHeader | undefined;
@@ -37,7 +40,7 @@ export function deliveryHeaders(
   const hasLegacy = legacy && at < new Date(legacy.until) && (signing?.schemes.includes("hmac") ?? true);
   return {
     "Content-Type": contentType,
-    "User-Agent": "Deployment-Webhooks/1.0",
+    "User-Agent": USER_AGENT,
     "X-Service-Event": event,
     "X-Service-Delivery": id,
     "X-Service-Sequence": sequence,

@@ -14,8 +14,8 @@ const errorOf = (error: unknown): ApiError =>
     : new ApiError("service_unavailable", "The keys cannot be read. Try again.", { headers: { "Retry-After": "5" } });
 
 /**
- * Returns the public keys of a project as an HTTP Message Signatures Directory, which is a JSON Web Key Set (RFC 7517). Any id has keys,
- * so that the answer does not say which projects exist; no table is read.
+ * Returns the public keys of a project as an HTTP Message Signatures Directory, which is a JSON Web Key Set (RFC 7517).
+ * Any id has keys, so that the answer does not say which projects exist; no table is read.
  */
 export async function handler(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
   const { requestId } = event.requestContext;

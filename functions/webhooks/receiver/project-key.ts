@@ -1,8 +1,8 @@
 import { createHash, createPrivateKey, createPublicKey, hkdfSync, type KeyObject } from "node:crypto";
 
 /*
- * The Ed25519 pair of a project. It follows from a secret of the stage and the id of the project, so that nothing is stored, and
- * nothing read for a delivery. Who has the secret can sign for all projects; who has a pair can compute no other.
+ * The Ed25519 key pair of a project, derived from a secret of the stage and the project's id: nothing is stored, and
+ * nothing is read for a delivery. The secret signs for all projects; one pair reveals no other.
  */
 
 /** RFC 8037. */

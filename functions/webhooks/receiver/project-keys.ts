@@ -45,7 +45,10 @@ export async function signingOf(
   return { schemes, key, url, directory: `${settings.apiUrl() ?? ""}${PUBLIC_KEYS_PATH}?project_id=${project_id}` };
 }
 
-/** Returns the public keys of a project: the one that signs, the one that will, and the one that did before the last rotation. */
+/**
+ * Returns the public keys of a project: the one that signs, the one that will, and the one that did before the last
+ * rotation.
+ */
 export async function publicKeys(projectId: string, now: Date): Promise<ProjectKey["jwk"][]> {
   const { current, pending, previous }: Partial<Awaited<ReturnType<typeof secretVersions>>> = await secrets(now);
   const known = new Set([current, pending, previous].filter((secret) => secret !== undefined));

@@ -4,8 +4,8 @@ import { normalizedUrl } from "./receiver-url.ts";
 import type { SignedDelivery, Signing } from "./signing.ts";
 
 /*
- * Signatures that a receiver verifies with a public key, so that it has no secret: `v1a` of Standard Webhooks, and HTTP Message
- * Signatures (RFC 9421), which also say for which URL a request is.
+ * Signatures that a receiver verifies with a public key, so that it has no secret: `v1a` of Standard Webhooks, and HTTP
+ * Message Signatures (RFC 9421), which also say for which URL a request is.
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#asymmetric
  */
 
@@ -21,7 +21,10 @@ export function publicStandardSignature(
 /** How long after the request a signature is valid, as replays of the other signatures. */
 const VALID_SECONDS = 300;
 
-/** Of bots that a content delivery network may know. https://datatracker.ietf.org/doc/draft-meunier-web-bot-auth-architecture/ */
+/**
+ * Of bots that a content delivery network may know.
+ * https://datatracker.ietf.org/doc/draft-meunier-web-bot-auth-architecture/
+ */
 const TAG = "web-bot-auth";
 
 /**

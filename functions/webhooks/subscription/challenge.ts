@@ -1,11 +1,12 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { USER_AGENT } from "../receiver/delivery-headers.ts";
 import type { Outcome } from "../receiver/receiver-client.ts";
 import * as receivers from "../receiver/receiver-client-pool.ts";
 import { signatureHeaders } from "../receiver/signature.ts";
 
 /*
- * The request that asks a callback whether it wants the events of a subscription. Without it, anyone could let this service send to the
- * address of somebody else.
+ * Asks a callback to confirm a subscription. Without the confirmation, a caller could make this service send to an
+ * address that belongs to another party.
  */
 
 export const SUBSCRIPTION_HEADER = "X-MCP-Subscription-Id";
@@ -20,7 +21,7 @@ export async function challenge(url: string, secret: string, id: string, now: Da
   const deliveryId = `msg_verification_${randomBytes(12).toString("hex")}`;
   const headers = {
     "Content-Type": "application/json",
-    "User-Agent": "Deployment-Webhooks/1.0",
+    "User-Agent": USER_AGENT,
     [SUBSCRIPTION_HEADER]: id,
     ...signatureHeaders({ deliveryId, at: now, body }, secret),
   };

@@ -4,8 +4,9 @@ import type { FormattedEvent } from "../formats/message.ts";
 const MAX_BYTES = 256 * 1024;
 
 /**
- * Returns the body that an assistant gets: an event of MCP. Its `eventId` is the `webhook-id` of the request, because clients compare them,
- * and stays in a repetition. What the pipeline wrote is in `details`, apart from what this service says.
+ * Returns the body that an assistant gets: an event of MCP. Its `eventId` is the `webhook-id` of the request, because
+ * clients compare them, and stays in a repetition. What the pipeline wrote is in `details`, apart from what this
+ * service says.
  */
 export function occurrence({
   deliveryId,

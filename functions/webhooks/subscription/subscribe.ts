@@ -5,6 +5,7 @@ import { protocols } from "../../foundation/manifest/protocols.ts";
 import { settings } from "../../foundation/platform/env.ts";
 import { ApiError } from "../../foundation/platform/errors.ts";
 import { present } from "../../foundation/platform/present.ts";
+import { sha256Hex } from "../../foundation/platform/sha256.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import { invalidField } from "../../foundation/schema/input.ts";
 import { parseCidrs } from "../receiver/receiver-address.ts";
@@ -15,7 +16,6 @@ import { challenge, SUBSCRIPTION_HEADER } from "./challenge.ts";
 import {
   CHALLENGES_PER_MINUTE_PER_USER,
   endOf,
-  hashOf,
   SECRET_OVERLAP_SECONDS,
   type SubscriptionInput,
   subscriptionId,
@@ -24,8 +24,9 @@ import {
 import * as subscriptions from "./subscription-store.ts";
 
 /**
- * Makes, refreshes or ends the caller's subscription to one event at one URL. A new one, and one that no longer sends, begins only when
- * the callback has returned a challenge. It needs what reading the events needs: it sends nothing that the caller could not read.
+ * Makes, refreshes or ends the caller's subscription to one event at one URL. A new one, and one that no longer sends,
+ * begins only when the callback has returned a challenge. It needs what reading the events needs: it sends nothing that
+ * the caller could not read.
  */
 export const handler = defineEndpoint(protocols.subscribe, {
   input: () => subscriptionInput(parseCidrs(settings.webhookAllowCidrs())),
@@ -49,7 +50,7 @@ export const handler = defineEndpoint(protocols.subscribe, {
       user_id: identity.userId,
       ...(key_hash !== undefined && { key_hash }),
       expires_at: endOf(identity, input.ttl_seconds, now),
-      secret_hash: hashOf(secret),
+      secret_hash: sha256Hex(secret),
     };
     const isSending = known !== undefined && !subscriptions.hasEnded(known, now) && known.disabled_at === undefined;
     if (!isSending) await requireWanted(input.url, secret, id, identity.userId, now);

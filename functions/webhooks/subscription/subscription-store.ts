@@ -96,8 +96,8 @@ const isValid = (secret: Partial<Record<string, unknown>> | undefined, now: Date
   [secret.ends_at, secret.expires_at].every((end) => typeof end !== "string" || Date.parse(end) > now.getTime());
 
 /**
- * Returns the hash of the secret that a caller has sent, by which a subscription ends with the secret and not only with the key: who has
- * found a secret that is rolled or revoked later must not keep what it began.
+ * Returns the hash of the secret that a caller has sent, by which a subscription ends with the secret and not only with
+ * the key: who has found a secret that is rolled or revoked later must not keep what it began.
  * @returns undefined for a caller without a key
  * @throws ApiError `forbidden` when the secret is gone meanwhile
  */
@@ -132,9 +132,10 @@ export function refresh({ project_id, id, disabled_at }: Subscribed, subscriptio
 }
 
 /**
- * Returns a webhook as a sender may use it now. A subscription has ended when its time is over, its user is no member any more or the
- * secret of its key is deleted, rolled or revoked: it is then as if deleted. It has no mark of a suspension, which marks at most a hundred items at once. One
- * request, strongly consistent, and none for any other webhook.
+ * Returns a webhook as a sender may use it now. A subscription has ended when its time is over, its user is no member
+ * any more or the secret of its key is deleted, rolled or revoked: it is then as if deleted. It has no mark of a
+ * suspension, which marks at most a hundred items at once. One request, strongly consistent, and none for any other
+ * webhook.
  */
 export async function usable(webhook: Webhook, now: Date): Promise<Webhook | undefined> {
   const { subscription, project_id } = webhook;

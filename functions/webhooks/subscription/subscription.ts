@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import * as z from "zod/mini";
 import type { Identity } from "../../foundation/access/identity.ts";
 import { deploymentEventRows } from "../../foundation/events/catalogue.ts";
+import { sha256Hex } from "../../foundation/platform/sha256.ts";
 import { uuidOfHex } from "../../foundation/platform/uuid.ts";
 import { fields, orRequired } from "../../foundation/schema/input.ts";
 import type { Cidr } from "../receiver/receiver-address.ts";
@@ -10,11 +10,12 @@ import { filterInput } from "../webhook/filter-input.ts";
 import { receiverUrl } from "../webhook/webhook.ts";
 
 /*
- * Subscriptions of assistants (MCP Events, SEP-3415): webhooks that a client makes, refreshes and ends by itself. Each has one event, a
- * secret that the client chose and a time at which it ends, and belongs to a user, not to the project. Pure.
+ * Subscriptions of assistants (MCP Events, SEP-3415): webhooks that a client makes, refreshes and ends by itself. Each
+ * has one event, a secret that the client chose and a time at which it ends, and belongs to a user, not to the project.
+ * Pure.
  */
 
-/** Challenges that a user can have sent per minute, to all URLs together: each is a request to an address that nobody has confirmed. */
+/** Upper bound on the challenges per minute and user, for all URLs: each is a request to an unconfirmed address. */
 export const CHALLENGES_PER_MINUTE_PER_USER = 10;
 
 const HOUR_SECONDS = 3600;
@@ -50,15 +51,15 @@ export type SubscriptionInput = z.infer<ReturnType<typeof subscriptionInput>>;
 const principalOf = ({ userId, keyId }: Identity): string => (keyId === undefined ? `user:${userId}` : `key:${keyId}`);
 
 /**
- * Returns the id of a subscription, the same for the same caller, URL, event and filter: nobody else can refresh or end it. It sorts after
- * the ids of webhooks that people create.
+ * Returns the id of a subscription, the same for the same caller, URL, event and filter: no other caller can refresh or
+ * end it. It sorts after the ids of webhooks that people create.
  */
 export function subscriptionId(caller: Identity, project_id: string, { url, event, filter = {} }: SubscriptionInput) {
   const sorted: [string, unknown][] = Object.entries(filter satisfies EventFilter).toSorted(([a], [b]) =>
     a < b ? -1 : 1,
   );
   const key = JSON.stringify([principalOf(caller), project_id, url, event, sorted]);
-  const hex = createHash("sha256").update(key).digest("hex");
+  const hex = sha256Hex(key);
   return uuidOfHex(`f${hex.slice(1, 12)}8${hex.slice(13, 16)}8${hex.slice(17, 32)}`);
 }
 
@@ -68,5 +69,3 @@ export function endOf({ expiresAt }: Identity, ttlSeconds: number | undefined, n
   const wanted = new Date(now.getTime() + seconds * 1000).toISOString();
   return expiresAt !== undefined && Date.parse(expiresAt) < Date.parse(wanted) ? expiresAt : wanted;
 }
-
-export const hashOf = (secret: string): string => createHash("sha256").update(secret).digest("hex");

@@ -2,11 +2,13 @@ import * as z from "zod/mini";
 import { orRequired } from "../../foundation/schema/input.ts";
 
 /*
- * Headers that a user adds to the requests of a webhook, such as `Authorization`. Their values are stored beside the signing secrets:
- * only senders read them, and no response, log or audit event has them.
+ * Headers that a user adds to the requests of a webhook, such as `Authorization`. Their values are stored beside the
+ * signing secrets: only senders read them, and no response, log or audit event has them.
  */
 
-/** Name and value. Pairs, because a user chooses the names: DynamoDB's client rejects a map with the name `constructor`. */
+/**
+ * Name and value. Pairs, because a user chooses the names: DynamoDB's client rejects a map with the name `constructor`.
+ */
 export type OwnHeader = [name: string, value: string];
 
 const MAX_HEADERS = 5;

@@ -218,7 +218,7 @@ type Attributes<Field> = { [Name in keyof Webhook]?: Webhook[Name] | null } & {
  */
 const stored = {
   url: ({ url = "", headers }, _at, before) => {
-    // Their values may be credentials, which whoever changes the URL cannot read otherwise.
+    // Their values may be credentials, which the caller must not receive at a URL of its own.
     if (before?.header_names && headers === undefined && !isSameOrigin(url, before.url)) {
       throw invalidField("headers", "must be given again, or be null: the URL is of another host, scheme or port");
     }

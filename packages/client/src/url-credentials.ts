@@ -1,4 +1,6 @@
-/** Returns a URL without its user name and password, and these as the value of `Authorization`; undefined = it has none. */
+/**
+ * Returns a URL without its user name and password, and these as the value of `Authorization`; undefined = it has none.
+ */
 export function credentialsIn(text: string): { url: string; authorization: string } | undefined {
   const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
   if (!url || (url.username === "" && url.password === "")) return undefined;

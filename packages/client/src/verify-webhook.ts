@@ -118,7 +118,7 @@ async function verifyStandard(
   return id;
 }
 
-/** A public key is no secret: whoever knows it could sign with it. */
+/** Rejects a public key as a secret: it is published, so any caller could sign with it. */
 const isHmacKey = (text: string): boolean => !isPublicKey(text);
 const isPublicKey = (text: string): boolean => text.startsWith("whpk_");
 

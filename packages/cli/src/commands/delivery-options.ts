@@ -101,8 +101,8 @@ function readHeader(line: string): [name: string, value: string] {
 }
 
 /**
- * Returns the fields with the format of the product behind a URL if none was chosen, and a user name and password as a header, if the user
- * wants that.
+ * Returns the fields with the format of the product behind a URL if none was chosen, and a user name and password as a
+ * header, if the user wants that.
  * @throws CommandError for a URL with a password that is not to be moved
  */
 export async function fitToUrl(

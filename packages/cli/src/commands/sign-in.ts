@@ -11,7 +11,7 @@ const pasteAdvice = "Or create an API key in the console, and pass it: svc login
  * Signs this machine in: shows a code, and waits until a person has confirmed it in the console.
  * @param waitMs replaces the time between two questions
  * @returns the key that this machine got
- * @throws CommandError when the person says no, or nobody says anything in ten minutes
+ * @throws CommandError when the user denies it, or does not confirm it within ten minutes
  */
 export async function signInByCode(api: Client, waitMs?: number): Promise<string> {
   const client = `svc on ${hostname()}`.slice(0, 100);
@@ -23,7 +23,7 @@ export async function signInByCode(api: Client, waitMs?: number): Promise<string
     const { status, api_key } = await ask(api, device_code);
     if (status === "approved" && api_key) return api_key.key;
     if (status === "denied") throw refused("The sign-in was denied, or the person may not give this key.");
-    if (status === "expired") throw refused("The code has expired: nobody confirmed it in ten minutes.");
+    if (status === "expired") throw refused("The code has expired: it was not confirmed within ten minutes.");
     // RFC 8628, section 3.5.
     if (status === "slow_down") pause += 5_000;
   }

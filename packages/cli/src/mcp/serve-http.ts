@@ -6,8 +6,8 @@ import {
 } from "@modelcontextprotocol/server";
 
 /*
- * MCP over HTTP, without sessions and streams: each message is one POST with one response. Serves protocol 2026-07-28, and the
- * versions of 2025 that begin with `initialize`.
+ * MCP over HTTP, without sessions and streams: each message is one POST with one response. Serves protocol 2026-07-28,
+ * and the versions of 2025 that begin with `initialize`.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  */
 

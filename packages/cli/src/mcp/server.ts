@@ -74,12 +74,16 @@ export function createServer(options: ServerOptions): { server: McpServer; leftO
 }
 
 /**
- * Some clients pass the schemas to a model that refuses a request for one unknown keyword: Gemini most formats and `propertyNames`,
- * OpenAI's strict mode `default`. The descriptions say the same, and the calls are validated as before.
+ * Some clients pass the schemas to a model that refuses a request for one unknown keyword: Gemini most formats and
+ * `propertyNames`, OpenAI's strict mode `default`. The descriptions say the same, and the calls are validated as
+ * before.
  */
 const refusedKeywords = new Set(["$schema", "format", "pattern", "propertyNames", "default"]);
 
-/** An argument of a tool may have such a name. Its value is a schema, an object, which of the keywords only `propertyNames` has. */
+/**
+ * An argument of a tool may have such a name. Its value is a schema, an object, which of the keywords only
+ * `propertyNames` has.
+ */
 const isRefused = (name: string, value: unknown): boolean =>
   refusedKeywords.has(name) && (typeof value !== "object" || name === "propertyNames");
 
@@ -97,7 +101,9 @@ const withDefault = (args: unknown, project: string | undefined): unknown => ({
   ...Object(args),
 });
 
-/** Returns an error as a result of the tool, so that the assistant can act on it; a protocol error would hide the text. */
+/**
+ * Returns an error as a result of the tool, so that the assistant can act on it; a protocol error would hide the text.
+ */
 async function callTool({ run }: Tool, options: ServerOptions, args: unknown, context: ToolContext) {
   const { api } = options;
   try {
@@ -109,7 +115,10 @@ async function callTool({ run }: Tool, options: ServerOptions, args: unknown, co
   }
 }
 
-/** Replaces invisible characters by their codes: the client decodes the escapes of JSON, so these would arrive as characters. */
+/**
+ * Replaces invisible characters by their codes: the client decodes the escapes of JSON, so these would arrive as
+ * characters.
+ */
 const withCodes = (structured: Record<string, unknown>): Record<string, unknown> =>
   parseExactly(
     replaceUnseen(stringifyExactly(structured), (found) => escaped(found).replaceAll("\\", "\\\\")),

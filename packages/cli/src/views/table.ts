@@ -59,7 +59,7 @@ export function table(
 type Column<Item> = [title: string, cell: (item: Item) => string | Cell, isShown?: boolean];
 
 /**
- * Formats items as a table. Put the most important columns first: a narrow terminal does not show the last ones.
+ * Formats items as a table. Put the most important columns first: a terminal with few columns does not show the last ones.
  * @param minShortened the width below which no column is shortened
  */
 export function tableOf<Item>(items: Item[], columns: Column<Item>[], minShortened?: number): string {

@@ -4,7 +4,10 @@ import { useLoaded } from "./use-loaded.ts";
 /** Upper bound on the requests at the same time. */
 const MAX_PARALLEL = 4;
 
-/** Loads something of each row of a list, by the row's id. One that fails is left out. @param key identifies the list */
+/**
+ * Loads something of each row of a list, by the row's id. One that fails is left out.
+ * @param key identifies the list
+ */
 export function useEach<Data>(
   key: string,
   ids: string[],

@@ -9,7 +9,10 @@ import { useAction } from "../parts/use-action.ts";
 
 type SignIn = Awaited<ReturnType<Client["decideSignIn"]>>;
 
-/** Confirms the sign-in of a machine, which shows a code. The code is typed, and not in a link, which anybody could send. */
+/**
+ * Confirms the sign-in of a machine by its code. The code is typed: a link with a code could be sent to a user
+ * (phishing).
+ */
 export function DeviceSignIn() {
   const { session, announce } = useSignedIn();
   const [code, setCode] = useState("");
@@ -84,8 +87,8 @@ export function DeviceSignIn() {
                 wants to act as you. It asked <Time at={found.created_at} />. Its name is what it says about itself.
               </p>
               <p class="note warning">
-                Did you start this yourself, on your own machine, and is the code the one that it shows? If somebody
-                sent you the code, deny it: they would get your key.
+                Did you start this yourself, on your own machine, and is the code the one that it shows? If you received
+                the code from another person, deny it: that person would get your key.
               </p>
               <div class="buttons">
                 <button type="button" class="plain" onClick={deny.run}>

@@ -51,7 +51,7 @@ const HEALTH_INTERVAL_MS = 60_000;
 /** Upper bound on the projects whose health is loaded: a request each. */
 const MAX_WITH_HEALTH = 50;
 
-/** The health of a project in a word: that of the webhooks that need somebody. */
+/** The health of a project: how many of its webhooks need attention. */
 function ProjectHealth({ webhooks }: { webhooks: WebhookInList[] | undefined }) {
   if (webhooks === undefined) return null;
   const failing = webhooks.filter(({ health }) => health.state === "failing" || health.state === "probing");
