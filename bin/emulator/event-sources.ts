@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as immediate, setTimeout as sleep } from "node:timers/promises";
 import { DeleteMessageBatchCommand, type Message, ReceiveMessageCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import type { SQSBatchResponse, SQSRecord } from "aws-lambda";
 import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
@@ -141,6 +141,8 @@ function poll(
         );
         for (const message of Messages) places.add(groupOf(message.Body ?? "", message.MessageId ?? ""), message);
         dispatch();
+        // The calls for these messages are sent before the next one for more.
+        await immediate();
       } catch (error) {
         log.error("queue not readable", error, { queue });
         await sleep(1_000);

@@ -130,7 +130,8 @@ function enforce(): void {
   sqs().middlewareStack.add(checked(queueRights), first);
   sns().middlewareStack.add(checked(topicRights), first);
   secretsManager().middlewareStack.add(checked(secretRights), first);
-  environment = process.env;
+  // A copy: each read of the variables of a process is a call into its runtime.
+  environment = { ...process.env };
   process.env = new Proxy(environment, { get: (_, name) => readVariable(String(name)) });
 }
 
@@ -238,6 +239,9 @@ function secretRights(operation: string, { SecretId }: { SecretId?: string }): N
   return [{ right: `secretsmanager:${operation} on ${resourceAt(SecretId)}` }];
 }
 
+let names = new Map<string | undefined, string>();
+
 function resourceAt(location = "*"): string {
-  return resources.find(({ env }) => environment[env] === location)?.name ?? location;
+  if (!names.has(location)) names = new Map(resources.map(({ env, name }) => [environment[env], name]));
+  return names.get(location) ?? location;
 }

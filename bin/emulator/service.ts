@@ -3,7 +3,7 @@ import type http from "node:http";
 import type { AddressInfo } from "node:net";
 import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { queues } from "../../functions/foundation/manifest/queues.ts";
-import { dynamo, sns, sqs } from "../../functions/foundation/platform/aws.ts";
+import { dynamo, sns, sqs, withoutUnused } from "../../functions/foundation/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/foundation/platform/env.ts";
 import { SettingError } from "../../functions/foundation/platform/errors.ts";
 import { allEnded } from "../../functions/foundation/platform/parallel.ts";
@@ -101,7 +101,7 @@ export async function startService(
     await releaseLeases();
 
     const eventSources: EventSources = await startEventSources(
-      new SQSClient({ requestHandler: POLL_TIMEOUTS }),
+      withoutUnused(new SQSClient({ requestHandler: POLL_TIMEOUTS, cacheMiddleware: true, md5: false })),
       load,
       SWEEP_EVERY_SECONDS,
       settings.deliveryBatchSize,
