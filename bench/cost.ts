@@ -89,8 +89,10 @@ export function deliveryLines({ calls: counted, sizes }: Units, mix: DeliveryMix
   const calls = events / batch;
   // In a batch only concurrent calls can be counted, not which of them wait for each other.
   const waits = counted[`fanOut1x${webhooks}`].waits;
+  const usageOfTen = webhooks === 1 ? counted.send10OfOne : counted.send10;
+  const usage = batch === 1 ? counted.send1 : usageOfTen;
   const sending: CallOf = {
-    ...{ what: "send", file: "attempts-send", usage: counted[`send${batch}`] },
+    ...{ what: "send", file: "attempts-send", usage },
     ...{ calls: MILLION / batch, waits: counted.send1.waits, elsewhereMs: config.receiverMs },
   };
   return [
@@ -218,7 +220,7 @@ export function targetsOf(units: Units): Target[] {
   const bounds: [name: string, value: number, bound: number][] = [
     ["request with a JWT, $ per million", request("jwt"), 4.8],
     ["request with a key, $ per million", request("key"), 4.8],
-    ["delivery, 1 webhook per event, $ per million", delivery(HAPPY), 2.95],
+    ["delivery, 1 webhook per event, $ per million", delivery(HAPPY), 2.6],
     ["delivery, 10 webhooks per event, $ per million", delivery(TEN), 1.85],
     ["delivery to a slow webhook, ten at a time, $ per million", delivery(SLOW), 5.46],
     ["delivery, 5 % failing once, $ per million", delivery(HAPPY) + FAILING * dollars(retryLines(units, config)), 3.57],

@@ -16,7 +16,6 @@ const P99_BOUND = 2;
 /** In the first seconds of a disturbance, before slow webhooks are known. */
 const ONSET_BOUND = 5;
 const THROUGHPUT_BOUND = 0.9;
-const BATCH_SIZE = 10;
 const WARM_UP_SECONDS = 2;
 
 export const bench: Bench = {
@@ -38,7 +37,7 @@ export interface Run {
 
 export function measureIsolation(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
-    const alone = await startTraffic(start, settings);
+    const alone = await startTraffic(start);
     await warmUp(alone, plan);
     const runs: Run[] = [];
     for (const [name, prepare] of Object.entries(neighbours.cases))
@@ -48,7 +47,7 @@ export function measureIsolation(plan: Plan): Promise<Result> {
       targets: runs.flatMap(targetsOf),
       notes: [
         `Two services, one of them without the other project, get ${plan.perSecond} events per second in ${plan.turns} turns of ${plan.turnSeconds} s each.`,
-        `Batches of ${BATCH_SIZE} deliveries. Both services share this machine, so CPU time that the other project takes slows both.`,
+        `Both services share this machine, so CPU time that the other project takes slows both.`,
         `An event that has not arrived ${plan.maxWaitMs / 1000} s after the last one counts with the time until then.`,
         `Throughput counts the events that arrived until ${IN_TIME_MS / 1000} s after the end of their turn.`,
         ...busyNotes(runs),
@@ -71,12 +70,10 @@ async function warmUp({ publish, journal }: Traffic, { perSecond }: Plan): Promi
   mustArrive(await journal.arrivalsOf([turn], MAX_WAIT_ALONE_MS));
 }
 
-const settings = { DELIVERY_BATCH_SIZE: String(BATCH_SIZE) };
-
 function runCase(name: string, prepare: Case, alone: Traffic, plan: Plan): Promise<Run> {
   return withStarted(async (start) => {
     const dns = await start(neighbours.startSilentDns());
-    const traffic = await startTraffic(start, { ...settings, DNS_SERVERS: dns.address });
+    const traffic = await startTraffic(start, { DNS_SERVERS: dns.address });
     await warmUp(traffic, plan);
     const other = await withNewProject(traffic.service);
     const disturbance = await prepare({ plan, other, traffic, dns });

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetQueueAttributesCommand, SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { EventName } from "../functions/foundation/events/deployment-event.ts";
+import { withoutUnused } from "../functions/foundation/platform/aws.ts";
 import type { Endable, Start } from "./child.ts";
 import { percentile } from "./harness.ts";
 import { type Service, startService, subscribe } from "./local-service.ts";
@@ -20,9 +21,10 @@ export interface EventsQueue extends Endable {
 /** `deploy.succeeded` requires it. */
 const data = { url: "https://shop.example.com", status: "running" };
 
-export function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Service): EventsQueue {
+export function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Pick<Service, "eventsQueueUrl">): EventsQueue {
   const credentials = { accessKeyId: "local", secretAccessKey: "local" };
-  const sqs = new SQSClient({ endpoint: new URL(QueueUrl).origin, region: "us-east-1", credentials });
+  const options = { endpoint: new URL(QueueUrl).origin, region: "us-east-1", credentials, cacheMiddleware: true };
+  const sqs = withoutUnused(new SQSClient(options));
   const AttributeNames = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] as const;
   return {
     async publish(project_id, deploymentIds, event = "deploy.started", timestamp = new Date().toISOString()) {

@@ -62,7 +62,7 @@ export const settingHelp = {
   SQS_PORT: ["port of the embedded SQS engine on 127.0.0.1; 0 = any free port", String(defaultSqsPort)],
   WEBHOOK_ALLOW_CIDRS: ["non-public ranges that webhooks may call, also by plain http; empty = none", LOOPBACK_CIDRS],
   RETRY_SCHEDULE: ["seconds between delivery attempts, at most 20", DEFAULT_SCHEDULE.join(",")],
-  DELIVERY_BATCH_SIZE: ["deliveries per call of the sender, from 1 to 10 as on AWS", "1"],
+  DELIVERY_BATCH_SIZE: ["deliveries per call of the sender, from 1 to 10", "10, as on AWS"],
   LAST_USED_RESOLUTION_SECONDS: ["minimum time between two updates of a key's `last_used_at`", "60"],
   EVENTS: ["events that the pipeline may send besides the built-in ones, as JSON or the path of a file", "none"],
   OIDC_ISSUERS: ["CI systems whose workflows may call the API, as JSON", "none"],
@@ -90,7 +90,7 @@ export function readSettings(env = process.env): LocalSettings {
     dynamoEndpoint: readEndpoint("AWS_ENDPOINT_URL_DYNAMODB", env.AWS_ENDPOINT_URL_DYNAMODB),
     sqsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SQS", env.AWS_ENDPOINT_URL_SQS),
     snsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SNS", env.AWS_ENDPOINT_URL_SNS),
-    deliveryBatchSize: readNumber("DELIVERY_BATCH_SIZE", env.DELIVERY_BATCH_SIZE, 1, BATCH_SIZES),
+    deliveryBatchSize: readNumber("DELIVERY_BATCH_SIZE", env.DELIVERY_BATCH_SIZE, 10, BATCH_SIZES),
   };
   hs256Key(settings.jwtSecret, "JWT_SECRET");
   return settings;

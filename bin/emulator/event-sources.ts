@@ -46,7 +46,7 @@ export async function startEventSources(
   sqs: SQSClient,
   load: LoadHandler,
   sweepEverySeconds: number,
-  deliveryBatchSize = 1,
+  deliveryBatchSize = 10,
 ): Promise<EventSources> {
   const stopping = new AbortController();
   const rows = workerRows;

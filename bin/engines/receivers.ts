@@ -113,7 +113,7 @@ export async function deliver(
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const nginx = startReceivers(folder);
   logToFile(folder);
-  const settings = readSettings({ DATA_DIR: folder, PORT: "0", SQS_PORT: "0", DELIVERY_BATCH_SIZE: "10" });
+  const settings = readSettings({ DATA_DIR: folder, PORT: "0", SQS_PORT: "0" });
   const { baseUrl, eventsQueueUrl, stop } = await startService(settings, { load });
   try {
     await seedDemoUser();

@@ -41,7 +41,7 @@ test("a million requests cost their units times the list prices", () => {
 test("batches of ten share their calls and queue requests", () => {
   const tenfold = unitsOf({
     ...{ fanOut1x1: { ...none, queueRequests: 1 }, fanOut10x1: { ...none, queueRequests: 10 } },
-    ...{ send1: none, send10: none },
+    ...{ send1: none, send10OfOne: none },
   });
   const priceAt = (batch: 1 | 10) => dollars(deliveryLines(tenfold, { webhooks: 1, batch }, bare));
   // Sending the event and its delivery is one request each, receiving and deleting them four, and two functions are called.

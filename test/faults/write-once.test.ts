@@ -1,4 +1,5 @@
 import { SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
+import type { BatchGetCommandInput } from "@aws-sdk/lib-dynamodb";
 import { type QueueKey, queues } from "../../functions/foundation/manifest/queues.ts";
 import { sqs } from "../../functions/foundation/platform/aws.ts";
 import { queueUrl } from "../../functions/foundation/platform/env.ts";
@@ -72,6 +73,10 @@ test("while every put of a delivery is throttled, each gets one request, and all
   expect(await deadLetters()).toEqual([]);
 });
 
+/** The deliveries of a batch share a read. */
+const deliveriesIn = ({ RequestItems = {} }: Partial<BatchGetCommandInput>): number =>
+  Object.entries(RequestItems).find(([table]) => table.endsWith("-deliveries"))?.[1].Keys?.length ?? 0;
+
 test("an outage of DynamoDB of 30 minutes makes no dead letter, and all is delivered after it, once", async () => {
   const { webhook } = await givenWebhook({ url: receiver.url });
   // In 30 minutes an event is received ten times (180 s), and a delivery five times (360 s).
@@ -83,12 +88,14 @@ test("an outage of DynamoDB of 30 minutes makes no dead letter, and all is deliv
       return isCall(call, "PutItem", "events") || isCall(call, "Query", "webhooks");
     }
     const isSend = call.command === "BatchGetItemCommand" && failed.send < limitSend;
-    if (isSend) failed.send += 1;
+    if (isSend) failed.send += deliveriesIn(call.input);
     return isSend;
   });
   await Promise.all(Array.from({ length: EVENTS }, () => publish(eventOf(webhook.project_id))));
   await expectDelivered(webhook, EVENTS);
-  expect(failed).toEqual({ fanOut: limitFanOut, send: limitSend });
+  expect(failed.fanOut).toBe(limitFanOut);
+  // The last read that fails may be one of several deliveries.
+  expect(failed.send).toBeGreaterThanOrEqual(limitSend);
   expect(requestCounts()).toEqual(Array(EVENTS).fill(1));
   expect(await deadLetters()).toEqual([]);
 });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { MASK } from "../../foundation/http/masked.ts";
 import { log } from "../../foundation/platform/log.ts";
 import { credentialsIn, deliveryHeaders, ownHeaders } from "../../webhooks/receiver/delivery-headers.ts";
@@ -66,16 +67,12 @@ export async function makeAttempt(
 
 /** Waits for a result. Runs `onSlow` when it takes longer than `SLOW_AFTER_MS`, and waits for its end too. */
 async function whileWaiting<Result>(result: Promise<Result>, onSlow: () => Promise<void>): Promise<Result> {
-  let slow: Promise<void> | undefined;
-  const timer = setTimeout(() => {
-    slow = onSlow();
-    // Awaited below.
-    slow.catch(() => {});
-  }, SLOW_AFTER_MS);
+  const answered = new AbortController();
+  const slow = sleep(SLOW_AFTER_MS, undefined, { signal: answered.signal }).then(onSlow, () => {});
   try {
     return await result;
   } finally {
-    clearTimeout(timer);
+    answered.abort();
     await slow;
   }
 }

@@ -5,7 +5,7 @@ import { holdsDeliveries } from "../../webhooks/webhook/suspension.ts";
 import { isHealthy } from "../intake/plan-delivery.ts";
 import { enter, holdNew } from "../line/backlog.ts";
 import type { Delivery } from "../line/delivery.ts";
-import { readForRequest } from "../line/delivery-store.ts";
+import type { readsForRequests } from "../line/delivery-store.ts";
 import { makeAttempt } from "./attempt.ts";
 import { NewerStates, supersede } from "./newer-states.ts";
 import { hasTimeToAttempt } from "./time-left.ts";
@@ -15,11 +15,17 @@ import { hasTimeToAttempt } from "./time-left.ts";
  * when the webhook is no longer healthy, or a request may have been sent.
  * @param isRepeated the message was received before
  * @param remainingMs returns the time until Lambda stops the function
+ * @param readForRequest reads the row, its webhook and the secrets
  */
-export async function sendCarried(delivery: Delivery, isRepeated: boolean, remainingMs: () => number): Promise<void> {
+export async function sendCarried(
+  delivery: Delivery,
+  isRepeated: boolean,
+  remainingMs: () => number,
+  readForRequest: ReturnType<typeof readsForRequests>,
+): Promise<void> {
   const { project_id, webhook_id, id } = delivery;
   log.tag({ project_id, webhook_id, delivery_id: id, attempt: 1 });
-  const { row, webhook, secrets } = await readForRequest({ webhook_id, id }, delivery);
+  const { row, webhook, secrets } = await readForRequest(delivery);
   if (!webhook) return void log.info("delivery cancelled, its webhook is deleted", { delivery_id: id });
   const now = new Date();
   const isNow = !isRepeated && isHealthy(webhook, now) && hasTimeToAttempt(remainingMs);

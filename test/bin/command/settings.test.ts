@@ -39,7 +39,7 @@ test("without any setting the ports are 3000 and 3001, and the engines are embed
     dynamoEndpoint: undefined,
     sqsEndpoint: undefined,
     snsEndpoint: undefined,
-    deliveryBatchSize: 1,
+    deliveryBatchSize: 10,
   });
   expect(read({ PORT: "0", SQS_PORT: "65535", AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:4566//" })).toMatchObject({
     port: 0,

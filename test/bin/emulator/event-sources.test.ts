@@ -141,7 +141,7 @@ test("a delivery whose receiver hangs does not delay the others", async () => {
     sent.push(...bodies);
   };
   await Promise.all(["hangs", "a", "b"].map((body) => send("deliveries", body)));
-  await start();
+  await start(3600, 1);
   await eventually(() => expect(isHanging).toBe(true));
   await send("deliveries", "later");
   await eventually(() => expect(sent.sort()).toEqual(["a", "b", "later"]));

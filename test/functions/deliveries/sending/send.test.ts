@@ -16,7 +16,14 @@ import {
   visitLine,
   watchMessages,
 } from "../../../support/attempts.ts";
-import { failDynamo, interceptDynamo, interceptSqs, isCall, restoreAws } from "../../../support/aws-calls.ts";
+import {
+  failDynamo,
+  interceptDynamo,
+  interceptSqs,
+  isCall,
+  restoreAws,
+  watchDynamo,
+} from "../../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -219,6 +226,25 @@ describe("a batch", () => {
     respondToStuck();
     expect(await batch).toEqual(allDone);
     expect(await rowOf(hanging)).toMatchObject({ status: "succeeded" });
+  });
+
+  test("reads webhook and secrets once for the deliveries of a webhook, and those of each webhook by themselves", async () => {
+    const { webhook: other } = await givenWebhook({ url: receiver.url });
+    const [second, ofOther] = [{ ...newDelivery(webhook), id: "second" }, newDelivery(other)];
+    const calls = watchDynamo();
+    // SQS may return a message twice, and DynamoDB refuses a key that a request has twice.
+    const messages = [delivery, second, delivery, ofOther].map((each) => firstAttempt(each));
+    expect(await handler(sqsEvent(...messages))).toEqual(allDone);
+    const reads = calls.filter(({ command }) => command === "BatchGetItemCommand");
+    expect(reads.map(({ units }) => units)).toEqual([4, 3]);
+    for (const each of [delivery, second, ofOther]) expect(await rowOf(each)).toMatchObject({ status: "succeeded" });
+  });
+
+  test("is sent except for the deliveries of a webhook that cannot be read", async () => {
+    const { webhook: busy } = await givenWebhook({ url: receiver.url });
+    failDynamo(({ command, input }) => command === "BatchGetItemCommand" && JSON.stringify(input).includes(busy.id));
+    expect(await handler(sqsEvent(firstAttempt(newDelivery(busy)), firstAttempt(delivery)))).toEqual(failed);
+    expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
   });
 
   test.each(["attempt", '{"kind":"first"}', '{"kind":"later","project_id":"p"}', ""])(
