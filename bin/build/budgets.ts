@@ -7,14 +7,14 @@ const budgetsKb: Record<string, number> = {
   "deliveries-fan-out": 272,
   "deliveries-replay": 277,
   // The catalogue of events.
-  createWebhook: 270,
+  createWebhook: 271,
   // The class of aws-jwt-verify below its functions that judge claims: jwks.ts.
-  "auth-authorizer": 276,
-  "credentials-verify": 280,
+  "auth-authorizer": 277,
+  "credentials-verify": 281,
   // The backlog, and the hints of the last attempt.
-  certifyWebhook: 271,
-  redeliver: 284,
-  recoverDeliveries: 277,
+  certifyWebhook: 272,
+  redeliver: 285,
+  recoverDeliveries: 278,
   sendTestDelivery: 287,
   // The SDK of MCP, the tools and the client of the API. No client of AWS.
   serveMcp: 362,
