@@ -42,7 +42,7 @@ afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
 test("a bundle may fill its budget of KB of 1,024 bytes; each one over it is a line with both sizes", () => {
   const budgets = ["auth-authorizer", "listApiKeys", "redeliver", "attempts-send", "attempts-send-slow", "serveMcp"];
-  expect(budgets.map(budgetOf)).toEqual([276, 262, 284, 292, 303, 362]);
+  expect(budgets.map(budgetOf)).toEqual([277, 262, 285, 292, 303, 362]);
   const outputs = (bytes: number) => new Map(["x", "y", "auth-authorizer"].map((id) => [id, { bytes }]));
   expect(() => checkBudgets(outputs(262 * 1024))).not.toThrow();
   expect(() => checkBudgets(outputs(262 * 1024 + 1))).toThrow(

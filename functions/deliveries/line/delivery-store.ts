@@ -47,17 +47,18 @@ export async function readForRequest<Row extends { id: string } = Delivery>(
 export function readsForRequests() {
   const waiting = new Map<string, { ids: Set<string>; reading: ReturnType<typeof readForRequests<Delivery>> }>();
   return async ({ project_id, webhook_id, id }: OfWebhook & { id: string }): Promise<ReadForRequest<Delivery>> => {
-    let shared = waiting.get(webhook_id);
+    const key = `${project_id} ${webhook_id}`;
+    let shared = waiting.get(key);
     if (!shared) {
       const ids = new Set<string>();
       // The others of the batch add theirs before. Not all of the batch: the busy partition of one webhook must not delay the rest.
       const reading = Promise.resolve().then(() => {
-        waiting.delete(webhook_id);
+        waiting.delete(key);
         const keys = [...ids].map((each) => ({ webhook_id, id: each }));
         return readForRequests<Delivery>(keys, { project_id, webhook_id });
       });
       shared = { ids, reading };
-      waiting.set(webhook_id, shared);
+      waiting.set(key, shared);
     }
     shared.ids.add(id);
     const { rows, ...receiver } = await shared.reading;
