@@ -240,6 +240,21 @@ describe("a batch", () => {
     for (const each of [delivery, second, ofOther]) expect(await rowOf(each)).toMatchObject({ status: "succeeded" });
   });
 
+  test("sends the deliveries of two webhooks of a project each to its own URL, and what has a row not again", async () => {
+    const { project_id: projectId } = webhook;
+    const { webhook: other } = await givenWebhook({ url: receiver.url.replace("/hook", "/other"), projectId });
+    const done = { ...newDelivery(other), id: "done" };
+    await carry(done);
+    receiver.received.length = 0;
+    const toOther = newDelivery(other);
+    await handler(sqsEvent(firstAttempt(done), firstAttempt(toOther), firstAttempt(delivery)));
+    const requests = receiver.received.map(({ path, headers }) => [path, headers["webhook-id"]]);
+    expect(requests.toSorted()).toEqual([
+      ["/hook", delivery.id],
+      ["/other", toOther.id],
+    ]);
+  });
+
   test("is sent except for the deliveries of a webhook that cannot be read", async () => {
     const { webhook: busy } = await givenWebhook({ url: receiver.url });
     failDynamo(({ command, input }) => command === "BatchGetItemCommand" && JSON.stringify(input).includes(busy.id));
