@@ -72,9 +72,9 @@ async function startProgram(name: string, { origin }: Receivers, ...args: string
 async function startSameCalls(start: Start, receivers: Receivers) {
   const dataDir = newDataDir();
   await start({ end: async () => removeDataDir(dataDir) });
-  const program = await start(startProgram("same-calls", receivers, dataDir));
-  const events = await start(eventsQueueOf({ eventsQueueUrl: program.ready }));
   const projectId = randomUUID();
+  const program = await start(startProgram("same-calls", receivers, dataDir, projectId));
+  const events = await start(eventsQueueOf({ eventsQueueUrl: program.ready }));
   return { ...program, publish: (event: string) => events.publish(projectId, [event]) };
 }
 

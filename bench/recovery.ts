@@ -10,7 +10,8 @@ import { type EventsQueue, eventsQueueOf } from "./traffic.ts";
 
 /*
  * Measures how long after its receiver is back all deliveries of a webhook have arrived that waited for it: of a webhook with one, and
- * of another with thousands, at the same time. The next attempts of most are hours away by then.
+ * of another with thousands, at the same time. Most of them have had no attempt, because the circuit was open; the next attempt of a
+ * delivery that has had one would be up to five minutes away.
  */
 
 /** `downSeconds` is longer than the circuit needs to open. */
@@ -28,7 +29,7 @@ export function measureRecovery({ waiting, downSeconds }: typeof full): Promise<
   return withStarted(async (start) => {
     let isDown = true;
     /** By path: the deliveries that were accepted. */
-    const accepted = new Map<string, Set<string>>([]);
+    const accepted = new Map<string, Set<string>>();
     const server = http.createServer((request, response) => {
       const ids = accepted.get(request.url ?? "") ?? new Set();
       accepted.set(request.url ?? "", ids);
@@ -73,7 +74,7 @@ export function measureRecovery({ waiting, downSeconds }: typeof full): Promise<
         { name: "all that wait", value: seconds[1] ?? Number.NaN, bound: 300, unit: "s", of: `for ${waiting}` },
       ],
       notes: [
-        `The receiver was down for ${downSeconds} s after the last event. A probe is due every 30 s in the first ten minutes of an outage.`,
+        `The receiver was down for ${downSeconds} s more after the events queue was empty. A probe is due every 30 s in the first ten minutes of an outage.`,
       ],
     };
   });

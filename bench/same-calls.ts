@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import http from "node:http";
-import { json } from "node:stream/consumers";
+import { json, text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { SQSClient } from "@aws-sdk/client-sqs";
@@ -12,17 +12,21 @@ import { queues } from "../functions/foundation/manifest/queues.ts";
 import { tables } from "../functions/foundation/manifest/tables.ts";
 
 /*
- * The calls of an event with one delivery, to the same engines in files, and nothing else: no library of AWS, no rules, no retries.
- * What the service takes longer is its own work. Both wait for the engines, which are a part of every local run.
+ * The calls of an event with one delivery, to the same engines in files, and nothing else: no library of AWS, no rules, no retries, no
+ * limit on what is done at once. What the service takes longer is its own work. Both wait for the engines, which are a part of every
+ * local run. Under load a batch here is often full, so that there are fewer calls for each event than in the service.
  */
 
-const [url = "", secret = "", dataDir = ""] = process.argv.slice(2);
+const [url = "", secret = "", dataDir = "", projectId = ""] = process.argv.slice(2);
 const agent = new http.Agent({ keepAlive: true });
 
-/** Sends a POST request. @returns the response as JSON; undefined when it has another type */
+/** Sends a POST request. @returns the response as JSON; undefined when it has another type @throws Error for a status from 400 */
 function post(to: string, headers: http.OutgoingHttpHeaders, body: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const request = http.request(to, { method: "POST", agent, headers }, (response) => {
+      const { statusCode = 0 } = response;
+      if (statusCode >= 400)
+        return void text(response).then((body) => reject(new Error(`${statusCode}: ${body}`)), reject);
       if (response.headers["content-type"]?.includes("json")) return resolve(json(response));
       response.resume().on("end", () => resolve(undefined));
     });
@@ -35,6 +39,7 @@ const call = (endpoint: string, target: string, input: object): Promise<unknown>
   const headers = {
     "content-type": "application/x-amz-json-1.0",
     "x-amz-target": target,
+    "x-amz-date": "20260101T000000Z",
     authorization:
       "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/any/aws4_request, SignedHeaders=host, Signature=0",
   };
@@ -105,16 +110,6 @@ const signer = new Webhook(secret);
 
 async function deliver({ Body }: Message): Promise<void> {
   const { project_id, deployment_id: id } = JSON.parse(Body) as Event;
-  const of = (table: keyof typeof tables, key: object) => ({
-    [tables[table].name]: { ConsistentRead: true, Keys: [marshall(key)] },
-  });
-  await ofTables("BatchGetItem", {
-    RequestItems: {
-      ...of("deliveries", { webhook_id: project_id, id }),
-      ...of("webhooks", { project_id, id }),
-      ...of("webhookSecrets", { webhook_id: project_id }),
-    },
-  });
   const at = new Date();
   const headers = {
     "content-type": "application/json",
@@ -126,7 +121,33 @@ async function deliver({ Body }: Message): Promise<void> {
   await put("deliveries", { webhook_id: project_id, id, body: Body, at: at.toISOString() });
 }
 
-void poll("deliveries", (messages) => Promise.all(messages.map(deliver)));
+void poll("deliveries", async (messages) => {
+  const events = messages.map(({ Body }) => JSON.parse(Body) as Event);
+  const [first] = events;
+  if (!first) return;
+  const { project_id } = first;
+  const of = (table: keyof typeof tables, ...keys: object[]) => ({
+    [tables[table].name]: { ConsistentRead: true, Keys: keys.map((key) => marshall(key)) },
+  });
+  await ofTables("BatchGetItem", {
+    RequestItems: {
+      ...of("deliveries", ...events.map(({ deployment_id: id }) => ({ webhook_id: project_id, id }))),
+      ...of("webhooks", { project_id, id: project_id }),
+      ...of("webhookSecrets", { webhook_id: project_id }),
+    },
+  });
+  await Promise.all(messages.map(deliver));
+});
+
+/** The one webhook, with rows of about the size of those of the service. Its project has its id. */
+await put("webhooks", {
+  project_id: projectId,
+  id: projectId,
+  url,
+  events: ["deploy.started"],
+  created_at: new Date().toISOString(),
+});
+await put("webhookSecrets", { webhook_id: projectId, secret });
 
 process.send?.(urlOf(queues.events.name));
 process.on("disconnect", () => process.exit());

@@ -142,7 +142,7 @@ function poll(
         );
         for (const message of Messages) places.add(groupOf(message.Body ?? "", message.MessageId ?? ""), message);
         dispatch();
-        // The calls for these messages are sent before the next one for more.
+        // Lets the calls for these messages go out before the next poll.
         await immediate();
       } catch (error) {
         log.error("queue not readable", error, { queue });

@@ -38,8 +38,8 @@ export async function invoke(
   } as Context;
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    const error = () => new LambdaTimeout(`${functionName} took longer than ${timeoutSeconds} s`);
-    timer = setTimeout(() => reject(error()), timeoutSeconds * 1000);
+    const onTimeout = () => reject(new LambdaTimeout(`${functionName} took longer than ${timeoutSeconds} s`));
+    timer = setTimeout(onTimeout, timeoutSeconds * 1000);
   });
   try {
     return await Promise.race([withGrantsOf(functionName, () => handler(event, context)), timeout]);

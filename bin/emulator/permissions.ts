@@ -239,6 +239,7 @@ function secretRights(operation: string, { SecretId }: { SecretId?: string }): N
   return [{ right: `secretsmanager:${operation} on ${resourceAt(SecretId)}` }];
 }
 
+/** The names of resources by their location. Read again for one that is not known, as after a new engine has started. */
 let names = new Map<string | undefined, string>();
 
 function resourceAt(location = "*"): string {

@@ -1,6 +1,6 @@
 import {
   countUnits,
-  isEqualCount,
+  isEqualReads,
   LOG_EVENT_OVERHEAD_BYTES,
   queueRequestsFor,
   readUnits,
@@ -46,7 +46,7 @@ describe("bench/units.json", () => {
     Object.fromEntries(
       Object.entries(calls).map(([name, { cpuMs, waits, logBytes, reads, ...units }]) => {
         const expectedReads = expected[name]?.reads ?? 0;
-        return [name, { ...units, reads: isEqualCount(expectedReads, reads) ? expectedReads : reads }];
+        return [name, { ...units, reads: isEqualReads(expectedReads, reads) ? expectedReads : reads }];
       }),
     );
 

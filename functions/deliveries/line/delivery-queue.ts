@@ -60,6 +60,10 @@ export function readDeliveryMessage(text: string): DeliveryMessage {
   if (typeof message.kind !== "string" || typeof (message.project_id ?? message.delivery?.project_id) !== "string") {
     throw new Error("The message is not a valid message of this queue.");
   }
+  // A read without them would fail for all deliveries of the webhook in the batch.
+  if (message.kind === "first" && !(message.delivery?.id && message.delivery.webhook_id)) {
+    throw new Error("The message has no delivery with an id and a webhook_id.");
+  }
   return message as DeliveryMessage;
 }
 

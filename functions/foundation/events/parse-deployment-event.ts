@@ -49,7 +49,7 @@ const MAX_RULES = 100;
 /** Longer than the largest event takes on the slowest function. */
 const MAX_COMPARISON_MS = 1_000;
 const comparison = new Script("compare()");
-const comparing = createContext({});
+let comparing: ReturnType<typeof createContext> | undefined;
 
 /** Schemas without a slow pattern. A limit takes a thread per event: a seventh of all that a local run does for an event. */
 const withoutLimit = new Set<EventRow>(Object.values(deploymentEvents));
@@ -62,6 +62,7 @@ const withoutLimit = new Set<EventRow>(Object.values(deploymentEvents));
 function brokenRules(row: EventRow, data: unknown): OutputUnit[] {
   const compare = () => validatorOf(row).validate(data).errors;
   if (withoutLimit.has(row)) return compare().slice(0, MAX_RULES);
+  comparing ??= createContext({});
   comparing.compare = compare;
   const errors: OutputUnit[] = comparison.runInContext(comparing, { timeout: MAX_COMPARISON_MS });
   return errors.slice(0, MAX_RULES);

@@ -551,7 +551,7 @@ describe("a caller", () => {
     expect((await listed()).map((webhook: { id: string }) => webhook.id)).toEqual([id]);
   });
 
-  test("that may not read events is told nothing of them", async () => {
+  test("without the right to read events gets no information about them", async () => {
     const { key } = (await user.api.post("/v1/api-keys", { name: "w", permissions: ["webhooks:write"] })).body.data;
     expect((await rpc("events/list", {}, key)).error.code).toBe(-32_601);
     expect((await rpc("events/subscribe", wanted(), key)).error.code).toBe(-32_601);
@@ -559,7 +559,7 @@ describe("a caller", () => {
     expect((await service.as(key).post(`/v1/projects/${projectId}/subscriptions`, direct)).status).toBe(403);
   });
 
-  test("of another project, a workflow and nobody cannot subscribe", async () => {
+  test("of another project, of a workflow, or without a credential cannot subscribe", async () => {
     const direct = { url: callback.url, event: "deploy.failed", secret: newSecret() };
     const path = `/v1/projects/${projectId}/subscriptions`;
     expect((await service.user().api.post(path, direct)).status).toBe(404);

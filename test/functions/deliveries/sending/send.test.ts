@@ -270,6 +270,15 @@ describe("a batch", () => {
     },
   );
 
+  test.each(["id", "webhook_id"])(
+    "returns a delivery without %s to the queue, and sends the others of its webhook",
+    async (name) => {
+      const incomplete = JSON.stringify({ kind: "first", delivery: { ...newDelivery(webhook), [name]: "" } });
+      expect(await handler(sqsEvent(incomplete, firstAttempt(delivery)))).toEqual(failed);
+      expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
+    },
+  );
+
   test("returns a call of a worker to the queue: it is in the wrong one", async () => {
     expect(await handler(sqsEvent(workCall(webhook)))).toEqual(failed);
   });

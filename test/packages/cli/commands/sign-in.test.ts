@@ -51,7 +51,7 @@ test("gets the key that a person approves, from the service", async () => {
   expect((await service.as(await signedIn).get("/v1/projects")).status).toBe(200);
 });
 
-test("asks again while nobody has decided, and while the service is busy", async () => {
+test("asks again until the request is decided, also while the service is busy", async () => {
   const busy = new ApiError(503, { code: "service_unavailable", message: "busy" } as never);
   const key = { key: "svc_1" } as never;
   const answers: Answer[] = [
