@@ -561,7 +561,7 @@ export class World {
     if (!exists.has(webhook_id)) return;
     const isAnswered =
       requested_at === undefined ||
-      (shadow !== undefined && shadow.at >= requested_at) ||
+      (shadow !== undefined && shadow.at >= (requested_at.split(" ")[0] as string)) ||
       this.sent.some((one) => one.delivery === id && one.ask === requested_at);
     this.failIf(status === "cancelled", `${id} is cancelled, and its webhook exists`);
     this.failIf(status === "shadowed" && !this.wasShadow.has(webhook_id), `${id} is shadowed for no reason`);

@@ -3,7 +3,7 @@ import { enter } from "../../functions/deliveries/line/backlog.ts";
 import type { Delivery } from "../../functions/deliveries/line/delivery.ts";
 import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/line/delivery-queue.ts";
 import { readForRequest } from "../../functions/deliveries/line/delivery-store.ts";
-import { type PlaceKey, requested } from "../../functions/deliveries/line/delivery-transitions.ts";
+import { newRequest, requested } from "../../functions/deliveries/line/delivery-transitions.ts";
 import { makeAttempt } from "../../functions/deliveries/sending/attempt.ts";
 import { handler as send } from "../../functions/deliveries/sending/send.ts";
 import { handler as sendSlow } from "../../functions/deliveries/sending/send-slow.ts";
@@ -110,7 +110,7 @@ export async function requestAgain(
 ): Promise<Delivery> {
   const webhook = await webhooks.get(delivery.project_id, delivery.webhook_id);
   const now = new Date();
-  const transition = (place: PlaceKey) => requested(trigger, place, now);
+  const transition = requested(trigger, newRequest(now));
   const [change] = await enter(webhook, [
     { delivery: await rowOf(delivery), due: now, isAsked: trigger === "redeliver", transition },
   ]);

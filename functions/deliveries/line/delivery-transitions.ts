@@ -1,3 +1,4 @@
+import { randomId } from "../../foundation/platform/random-id.ts";
 import { addSeconds } from "../../foundation/platform/time.ts";
 import type { Place } from "./backlog-store.ts";
 import {
@@ -66,27 +67,33 @@ const withoutPlan = ({ place, trigger, next_attempt_at, rejections, ...row }: De
 /** A redelivery that waits for longer enters its line again when it is requested again, in case its place is lost. */
 export const LOST_AFTER_SECONDS = 120;
 
+/** A request of a user for attempts. Its `key` is its time, with an id: two can come in the same millisecond. */
+export const newRequest = (at: Date) => ({ at, key: `${at.toISOString()} ${randomId()}` });
+
 /**
  * A user requests an attempt. The retry schedule restarts. A delivery whose redelivery waits already stays unchanged, so
  * concurrent requests lead to one attempt.
- * @param now when it was requested: identifies the request
  * @param statuses absent = any
  */
 export const requested =
-  (trigger: "redeliver" | "recover", place: PlaceKey, now: Date, statuses?: readonly DeliveryStatus[]): Transition =>
+  (
+    trigger: "redeliver" | "recover",
+    { at, key }: ReturnType<typeof newRequest>,
+    statuses?: readonly DeliveryStatus[],
+  ) =>
+  (place: PlaceKey): Transition =>
   (row) => {
     if (!row || (statuses && !statuses.includes(row.status))) return undefined;
     // The SDK repeats a write whose response was lost. By then the attempt may have been made.
-    // Another request can have the same time; only a row that was held since needs it.
-    if (row.requested_at === now.toISOString() && row.status !== "held") return undefined;
-    const isRecent = (row.requested_at ?? "") >= addSeconds(now, -LOST_AFTER_SECONDS);
+    if (row.requested_at === key) return undefined;
+    const isRecent = (row.requested_at ?? "") >= addSeconds(at, -LOST_AFTER_SECONDS);
     if (row.status === "pending" && row.trigger === "redeliver" && isRecent) return undefined;
     return {
       ...waitingAt(row, place),
       trigger,
-      requested_at: now.toISOString(),
+      requested_at: key,
       attempts_before_schedule: row.attempt_count,
-      expires_at: expiresAt(now),
+      expires_at: expiresAt(at),
     };
   };
 

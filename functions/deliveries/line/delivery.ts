@@ -55,7 +55,7 @@ export interface Delivery {
   superseded_by?: string;
   /** Why the next attempt is made; absent for `schedule`. */
   trigger?: Trigger;
-  /** When a user last requested an attempt by a redelivery or a recovery; absent when no one did. */
+  /** Key of the last redelivery or recovery that a user requested, which begins with its time; absent when no one did. */
   requested_at?: string;
   /** Attempts that the retry schedule does not count: those before a redelivery or a recovery, and early ones; absent = none. */
   attempts_before_schedule?: number;

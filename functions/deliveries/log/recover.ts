@@ -10,7 +10,7 @@ import * as webhooks from "../../webhooks/webhook/webhook-store.ts";
 import { catchUp } from "../../webhooks/webhook/worker-call.ts";
 import { enter, putBack } from "../line/backlog.ts";
 import type { Delivery, DeliveryStatus } from "../line/delivery.ts";
-import { LOST_AFTER_SECONDS, type PlaceKey, requested } from "../line/delivery-transitions.ts";
+import { LOST_AFTER_SECONDS, newRequest, requested } from "../line/delivery-transitions.ts";
 import { findByStatus, SCANNED_ROWS, type ScanRange } from "./delivery-list-store.ts";
 import { type RecoveredStatus, recoveredStatuses, recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
@@ -91,7 +91,9 @@ async function sendAgain(
   const endsAt = start.getTime() + MAX_DURATION_MS;
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
+  const request = newRequest(start);
   const endedStatuses = statuses.filter((status) => status !== "pending");
+  const transition = requested("recover", request, endedStatuses);
   for await (const page of findByStatus(webhook.id, range, statuses)) {
     // What waits is in the line already: it would be sent twice if it is in a request.
     const waiting = page.found.filter((row) => isWaiting(row, webhook, start));
@@ -100,12 +102,11 @@ async function sendAgain(
     // One that should have been sent long ago may have lost its place.
     const late = page.found.filter((row) => row.status === "pending" && isLost(row, start) && !waiting.includes(row));
     await inParallel(late, PARALLEL_REPAIRS, (row) => putBack(webhook, row));
-    const transition = (place: PlaceKey) => requested("recover", place, start, endedStatuses);
     // All are due at the same time, so that they are sent in the order of their events.
     const entering = ended.map((delivery) => ({ delivery, due: start, transition }));
     const changes = await enter(webhook, entering);
     // A row may have changed since this call wrote it, if the SDK has repeated the write.
-    const sent = changes.filter(({ isWritten, row }) => isWritten || row?.requested_at === start.toISOString());
+    const sent = changes.filter(({ isWritten, row }) => isWritten || row?.requested_at === request.key);
     count += waiting.length + sent.length;
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;

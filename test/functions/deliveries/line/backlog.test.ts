@@ -3,7 +3,12 @@ import { enter, holdNew } from "../../../../functions/deliveries/line/backlog.ts
 import { change } from "../../../../functions/deliveries/line/change-delivery.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import * as deliveries from "../../../../functions/deliveries/line/delivery-store.ts";
-import { insertedHeld, type PlaceKey, requested } from "../../../../functions/deliveries/line/delivery-transitions.ts";
+import {
+  insertedHeld,
+  newRequest,
+  type PlaceKey,
+  requested,
+} from "../../../../functions/deliveries/line/delivery-transitions.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { watchMessages } from "../../../support/attempts.ts";
@@ -161,7 +166,7 @@ test.each([
       ({ webhook } = await givenWebhook());
       await givenWaiting(webhook, { due: fromNow(kind === "a redelivery" ? 3_600 : 5) });
       const ended = await givenDelivery(webhook, { status: "failed" });
-      const transition = (place: PlaceKey) => requested("redeliver", place, new Date());
+      const transition = (place: PlaceKey) => requested("redeliver", newRequest(new Date()))(place);
       const asked = { delivery: ended, due: fromNow(0), isAsked: true, transition };
       const each = kind === "a redelivery" ? asked : entering(fromNow(60));
       dieAt(write, isAfter);

@@ -2,7 +2,12 @@ import { placeOf, putPlace } from "../../../../functions/deliveries/line/backlog
 import { change } from "../../../../functions/deliveries/line/change-delivery.ts";
 import type { Delivery } from "../../../../functions/deliveries/line/delivery.ts";
 import * as deliveries from "../../../../functions/deliveries/line/delivery-store.ts";
-import { cancelled, insertedHeld, requested } from "../../../../functions/deliveries/line/delivery-transitions.ts";
+import {
+  cancelled,
+  insertedHeld,
+  newRequest,
+  requested,
+} from "../../../../functions/deliveries/line/delivery-transitions.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
 import { failDynamo, isCall, restoreAws, watchDynamo } from "../../../support/aws-calls.ts";
 import {
@@ -61,7 +66,7 @@ test("one of twenty concurrent requests is written, and all return the row", asy
   const row = await givenDelivery(webhook, { status: "failed" });
   const requests = Array.from({ length: 20 }, (_, n) => {
     const at = new Date(Date.now() + n);
-    return change(row, requested("redeliver", placeOf(row, at, true), at));
+    return change(row, requested("redeliver", newRequest(at))(placeOf(row, at, true)));
   });
   const results = await Promise.all(requests);
   expect(results.filter(({ isWritten }) => isWritten)).toHaveLength(1);
@@ -84,14 +89,14 @@ describe("the place that a row leaves", () => {
   test("is removed after the write, and no other place", async () => {
     const next = placeOf(row, new Date(Date.now() + 9_000));
     await putPlace(next);
-    await change(row, requested("recover", next, new Date()));
+    await change(row, requested("recover", newRequest(new Date()))(next));
     expect(await places()).toEqual([next.entry]);
   });
 
   test("is that of the row as stored, when the caller knew an older one", async () => {
     const next = placeOf(row, new Date(Date.now() + 9_000));
     await putPlace(next);
-    await change(row, requested("recover", next, new Date()));
+    await change(row, requested("recover", newRequest(new Date()))(next));
     await change(row, cancelled);
     expect(await places()).toEqual([]);
   });

@@ -6,6 +6,7 @@ import {
   held,
   inserted,
   insertedHeld,
+  newRequest,
   reopened,
   requested,
   shadowed,
@@ -39,7 +40,8 @@ const waiting = (changes: Partial<Delivery> = {}): Delivery =>
 const { version, ...unwritten } = rowOf();
 
 const atPlace = { status: "pending", place: place.entry, next_attempt_at: later } as const;
-const request = { requested_at: now.toISOString(), expires_at: now.getTime() / 1000 + RETENTION };
+const requestNow = newRequest(now);
+const request = { requested_at: requestNow.key, expires_at: now.getTime() / 1000 + RETENTION };
 
 const failure: Attempt = {
   ...{ number: 1, at: now.toISOString(), duration_ms: 7 },
@@ -110,8 +112,8 @@ test.each<Case>([
 });
 
 describe("requested", () => {
-  const redeliver = requested("redeliver", place, now);
-  const recover = requested("recover", place, now, ["failed", "held"]);
+  const redeliver = requested("redeliver", requestNow)(place);
+  const recover = requested("recover", requestNow, ["failed", "held"])(place);
   const asked = (trigger: "redeliver" | "recover", attempt_count = 0) => ({
     ...rowOf({ attempt_count }),
     ...{ ...atPlace, ...request, trigger, attempts_before_schedule: attempt_count },
@@ -148,9 +150,10 @@ describe("requested", () => {
     [
       "a row that was held after a recovery of the same millisecond is recovered",
       recover,
-      rowOf({ status: "held", ...request }),
+      rowOf({ status: "held", requested_at: newRequest(now).key }),
       asked("recover"),
     ],
+    ["a recovery knows itself in a row that was held since", recover, rowOf({ status: "held", ...request }), undefined],
     ["a row with a status that was not asked for stays", recover, waiting(), undefined],
     [
       "a row with 49 attempts is sent",

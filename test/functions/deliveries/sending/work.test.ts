@@ -4,7 +4,7 @@ import { jest } from "@jest/globals";
 import { placeOf, putPlace } from "../../../../functions/deliveries/line/backlog-store.ts";
 import { change } from "../../../../functions/deliveries/line/change-delivery.ts";
 import type { Delivery, Trigger } from "../../../../functions/deliveries/line/delivery.ts";
-import { requested } from "../../../../functions/deliveries/line/delivery-transitions.ts";
+import { newRequest, requested } from "../../../../functions/deliveries/line/delivery-transitions.ts";
 import { handler as sweep } from "../../../../functions/deliveries/sending/sweep.ts";
 import { work } from "../../../../functions/deliveries/sending/work.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
@@ -561,7 +561,7 @@ describe("a delivery that is requested during its attempt", () => {
     const respond = holdResponses(line);
     const visit = visitLine(webhook);
     await receiver.waitFor(50);
-    await change(row, requested("recover", place, at(0)));
+    await change(row, requested("recover", newRequest(at(0)))(place));
     respond(1, 200);
     respond(2, 200);
     await receiver.waitFor(51);
