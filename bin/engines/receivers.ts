@@ -21,12 +21,13 @@ export const engine: Engine = {
   summary: "20,000 deliveries through DNS and TLS to nginx and Python's server, while nginx replaces its workers",
   programs: ["nginx", "dnsmasq", "openssl", "python3"],
   install: "apt-get install nginx-light dnsmasq-base openssl python3",
-  run: () =>
-    deliver({ batches: 50, size: 50, crashes: 0 }, async (batch, nginx) => {
+  async run() {
+    await deliver({ batches: 50, size: 50, crashes: 0 }, async (batch, nginx) => {
       // Two processors deliver about as fast.
       await sleep(4_000);
       if (batch % 9 === 0) nginx.kill("SIGHUP");
-    }),
+    });
+  },
 };
 
 const DNS_PORT = 8_600;
@@ -102,13 +103,14 @@ function startReceivers(folder: string): ChildProcess {
  * @param crashes upper bound on the repeated requests that the attempts do not explain: a sender that crashes records none
  * @param after runs after each batch of events
  * @param load loads the handlers
+ * @returns the number of deliveries
  * @throws StartError when a delivery is lost, or a failed attempt is recorded: the receivers do not fail
  */
 export async function deliver(
   { batches, size, crashes }: { batches: number; size: number; crashes: number },
   after: (batch: number, nginx: ChildProcess) => Promise<void>,
   load = fromSources,
-): Promise<void> {
+): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "engines-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const nginx = startReceivers(folder);
@@ -152,6 +154,7 @@ export async function deliver(
     console.log(JSON.stringify(counts));
     const { lost, failed, unexplained } = counts;
     if (lost > 0 || failed > 0 || unexplained > crashes) throw new StartError("The counts are wrong.");
+    return deliveries;
   } finally {
     await stop();
   }

@@ -22,14 +22,20 @@ export const engine: Engine = {
   programs: ["aws-lambda-rie", "aws-lambda-ric", ...receivers.programs],
   install: INSTALL.join("; "),
   async run() {
-    const bundles = mkdtempSync(join(tmpdir(), "engines-bundles-"));
-    process.once("exit", () => rmSync(bundles, { recursive: true, force: true }));
-    await bundleFunctions({ outdir: bundles });
+    const bundles = await bundled();
     await load(bundles);
     await crash(bundles);
-    await deliverFrozen(bundles);
+    await deliverFrozen(600, bundles);
   },
 };
+
+/** Returns a folder with the bundles of all functions, which this process deletes at its end. */
+async function bundled(): Promise<string> {
+  const bundles = mkdtempSync(join(tmpdir(), "engines-bundles-"));
+  process.once("exit", () => rmSync(bundles, { recursive: true, force: true }));
+  await bundleFunctions({ outdir: bundles });
+  return bundles;
+}
 
 /** Counts the log lines by level. Lambda writes those of the emulator as JSON too. */
 function linesOf(sandboxes: readonly Sandbox[]): string {
@@ -89,14 +95,17 @@ async function crash(bundles: string): Promise<void> {
 
 const IN_LAMBDA = ["deliveries-fan-out", "attempts-send", "attempts-send-slow"];
 const MAX_PAUSE_MS = 8_000;
-const LONG_PAUSE_MS = 600_000;
 /** After this time, an invocation of the slow sender waits for the slow receiver. */
 const BUSY_MS = 3_000;
 
 /**
  * Delivers with the bundles of fan-out and senders, frozen between invocations. One sender stops, and runs out of time.
+ * @param longest freeze, in seconds
+ * @returns the number of deliveries
+ * @throws StartError when one is lost, or an attempt fails
  */
-async function deliverFrozen(bundles: string): Promise<void> {
+export async function deliverFrozen(longest: number, inFolder?: string): Promise<number> {
+  const bundles = inFolder ?? (await bundled());
   const sandboxes: Sandbox[] = [];
   const inLambda: LoadHandler = async (id) => {
     if (!IN_LAMBDA.includes(id)) return fromSources(id);
@@ -116,17 +125,17 @@ async function deliverFrozen(bundles: string): Promise<void> {
   const stopSender = () => sandboxes.find(isBusy)?.signal("SIGSTOP") ?? false;
   const afterBatch = async (batch: number) => {
     if (batch === 2) await until("busy sender", 60, stopSender);
-    await sleep(batch === 22 ? LONG_PAUSE_MS : Math.random() * MAX_PAUSE_MS);
+    await sleep(batch === 22 ? longest * 1_000 : Math.random() * MAX_PAUSE_MS);
   };
   try {
-    await deliver({ batches: 23, size: 5, crashes: 10 }, afterBatch, inLambda);
+    return await deliver({ batches: 23, size: 5, crashes: 10 }, afterBatch, inLambda);
   } finally {
     for (const sandbox of sandboxes) await sandbox.end();
+    const seconds = sandboxes.flatMap(({ frozenMs }) => frozenMs.map((ms) => Math.round(ms / 1_000)));
+    const long = seconds.filter((each) => each > 0);
+    console.log(
+      `${seconds.length} freezes in ${sandboxes.length} environments: ${long.length} of 1 to ${Math.max(...long)} s`,
+    );
+    console.log(linesOf(sandboxes));
   }
-  const seconds = sandboxes.flatMap(({ frozenMs }) => frozenMs.map((ms) => Math.round(ms / 1_000)));
-  const long = seconds.filter((each) => each > 0);
-  console.log(
-    `${seconds.length} freezes in ${sandboxes.length} environments: ${long.length} of 1 to ${Math.max(...long)} s`,
-  );
-  console.log(linesOf(sandboxes));
 }
