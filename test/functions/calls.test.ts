@@ -136,6 +136,7 @@ function withNames(text: string): string {
     // The shard of a revocation.
     .replaceAll(/("day":"[\d-]{10})(#\d)?"/g, '$1<shard>"')
     .replaceAll(/((?:write_id|version|lease_id)"?(?: =|:) ?)"[\w-]{8,16}"/g, "$1<random>")
+    .replaceAll(/("requested_at":"[^" ]+) [\w-]{12}"/g, '$1 <random>"')
     .split("\n")
     // A query of each shard is shown once.
     .filter((line, index, lines) => !line.includes("due_shard = <shard> AND") || lines.indexOf(line) === index)
