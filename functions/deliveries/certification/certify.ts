@@ -41,10 +41,11 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
     return certifications.finish(certification, { results: {}, finished_at: now.toISOString(), format });
   }
   const legacy = legacySignatureHeader();
+  const signers: [string, ...string[]] = [secrets.current, ...unexpiredSecrets(secrets.previous, now)];
   const requests = probeRequests({
     certificationId: certification_id,
     webhook,
-    secrets: [secrets.current, ...unexpiredSecrets(secrets.previous, now)],
+    secrets: signers,
     foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
     now,
     legacy,
@@ -52,7 +53,7 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
     randomId: randomUUID,
   });
   const own = ownHeaders(secrets.headers, legacy);
-  const send = (probe: Probe) => sendProbe(webhook.url, requests[probe], own);
+  const send = (probe: Probe) => sendProbe(webhook.url, requests[probe], own, signers);
   const results = probesOf(format).length === 1 ? { valid: await send("valid") } : await sendAll(send);
   const [finished_at, passed] = [new Date().toISOString(), allPassed(results, format)];
   // Before the results: a message that is received again after a crash between the two does both.
@@ -98,9 +99,10 @@ async function sendProbe(
   url: string,
   { headers, body }: ProbeRequest,
   own: readonly OwnHeader[],
+  signers: readonly string[],
 ): Promise<ProbeResult> {
   const returned = await receivers.post(url, { ...Object.fromEntries(own), ...headers }, body);
-  const outcome = withoutSent(returned, url, headers, credentialsIn(own));
+  const outcome = withoutSent(returned, url, headers, [...signers, ...credentialsIn(own)]);
   const { durationMs, statusCode, errorCode, detail } = outcome;
   return { duration_ms: durationMs, status_code: statusCode, error_code: errorCode, detail };
 }

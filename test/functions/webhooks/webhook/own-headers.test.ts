@@ -5,6 +5,7 @@ import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
 import { logSink } from "../../../../functions/foundation/platform/log.ts";
 import type { Webhook } from "../../../../functions/webhooks/webhook/webhook.ts";
+import { rotateSecret } from "../../../../functions/webhooks/webhook/webhook-secret-store.ts";
 import * as webhooks from "../../../../functions/webhooks/webhook/webhook-store.ts";
 import { carry } from "../../../support/attempts.ts";
 import { findSecrets, newDelivery, rowOf, takeDeliveryMessages } from "../../../support/deliveries.ts";
@@ -19,6 +20,7 @@ const receiver = useReceiver("test");
 const scenario = useScenario(service, () => ({ url: receiver.url }));
 
 const value = "Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+const importedSecret = "text-of-an-earlier-service";
 const headers = { Authorization: value, "X-Team": "shop" };
 const patch = (body: object) => scenario.api.patch(scenario.path, body);
 const list = () => scenario.path.replace(/\/[^/]+$/, "");
@@ -98,16 +100,18 @@ test.each([
   expect(row).not.toContain(returned);
 });
 
-test("a response that has the user name and password of Basic authentication is masked in the log", async () => {
-  await patch({ headers: { Authorization: `Basic ${Buffer.from("robot:hunter2-Very-Secret").toString("base64")}` } });
-  receiver.respondWith((_request, response) =>
-    response.writeHead(401).end("robot:hunter2-Very-Secret, hunter2-Very-Secret!"),
-  );
+test.each([
+  ["a password", "robot:hunter2-Very-Secret", "hunter2"],
+  ["a short one with a colon", "robot:hunt:er2", "hunt"],
+])("a response that has the user name and %s of Basic authentication is masked in the log", async (_, sent, part) => {
+  await patch({ headers: { Authorization: `Basic ${Buffer.from(sent).toString("base64")}` } });
+  const password = sent.slice("robot:".length);
+  receiver.respondWith((_request, response) => response.writeHead(401).end(`${sent}, ${password}!`));
   const delivery = newDelivery(await stored());
   await carry(delivery);
   const row = JSON.stringify(await rowOf(delivery));
   expect(row).toContain("***");
-  expect(row).not.toContain("hunter2");
+  expect(row).not.toContain(part);
 });
 
 test("in shadow mode, the log has their names", async () => {
@@ -124,6 +128,22 @@ test("the probes of a certification have them too", async () => {
   await certify(call as never, () => 60_000);
   expect(receiver.received.length).toBeGreaterThanOrEqual(6);
   expect(receiver.received.map((request) => request.headers.authorization)).toEqual(receiver.received.map(() => value));
+});
+
+test.each([
+  ["a header", value.slice("Bearer ".length)],
+  ["the secret, an imported text", importedSecret],
+])("a redirect of a probe that has %s is masked in the report", async (_, returned) => {
+  await patch({ headers });
+  await rotateSecret(await stored(), importedSecret, { expiresAt: undefined, at: new Date().toISOString() });
+  const location = `https://example.com/?of=${returned}`;
+  receiver.respondWith((_request, response) => response.writeHead(302, { location }).end());
+  const { data } = (await scenario.api.post(`${scenario.path}/certify`, {})).body;
+  const [call] = await takeDeliveryMessages();
+  await certify(call as never, () => 60_000);
+  const report = JSON.stringify((await scenario.api.get(`${scenario.path}/certifications/${data.id}`)).body);
+  expect(report).toContain("https://example.com/?of=***");
+  expect(report).not.toContain(returned);
 });
 
 test.each<[string, unknown, string]>([
