@@ -10,6 +10,7 @@ import { Webhook as StandardWebhook } from "standardwebhooks";
 import { handler as removeMember } from "../../../functions/identity/members/remove-member.ts";
 import { handler as suspend } from "../../../functions/webhooks/webhook/suspend.ts";
 import * as webhooks from "../../../functions/webhooks/webhook/webhook-store.ts";
+import { interceptDynamo } from "../../support/aws-calls.ts";
 import { useCiSystem } from "../../support/ci-system.ts";
 import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -209,6 +210,23 @@ test("another secret in a refresh signs beside the one before, for a while", asy
   expect(String(event?.headers["webhook-signature"]).split(" ")).toHaveLength(2);
 });
 
+test("another secret signs after the next refresh, when one has ended between its two writes", async () => {
+  const params = wanted();
+  await subscribed(params);
+  const rotated = { ...params, delivery: { ...params.delivery, secret: newSecret() } };
+  let writes = 0;
+  interceptDynamo(async ({ command }, send) => {
+    if (command.startsWith("Transact") && ++writes === 2) throw new Error("the process has ended");
+    return send();
+  });
+  expect((await rpc("events/subscribe", rotated)).error).toBeDefined();
+  expect(writes).toBe(2);
+  await subscribed(rotated);
+  await failed();
+  const [, event] = await callback.waitFor(2);
+  new StandardWebhook(rotated.delivery.secret).verify(event?.body ?? "", event?.headers as Record<string, string>);
+});
+
 test("arguments filter the events", async () => {
   await subscribed(wanted({ arguments: { project: projectId, environment: "production", branch: "release/*" } }));
   await passed(async () => {
@@ -364,6 +382,21 @@ describe("a refresh of a disabled one", () => {
     expect(await callback.waitFor(before + 2)).toHaveLength(before + 2);
   });
 
+  test("that an admin disables during the challenge leaves it disabled", async () => {
+    const params = wanted();
+    const { id } = await subscribed(params);
+    const patch = (enabled: boolean) => user.api.patch(`/v1/projects/${projectId}/webhooks/${id}`, { enabled });
+    callback.respondWith(410);
+    await failed();
+    await eventually(async () => expect((await webhooks.get(projectId, id)).disabled_reason).toBe("gone"));
+    callback.respondWith(async (request, response) => {
+      for (const enabled of [true, false]) expect((await patch(enabled)).status).toBe(200);
+      echo(request, response);
+    });
+    expect((await rpc("events/subscribe", params)).error).toMatchObject({ code: -32_011 });
+    expect((await webhooks.get(projectId, id)).disabled_reason).toBe("manual");
+  });
+
   test("that an admin has disabled is rejected, and sends nothing", async () => {
     const params = wanted();
     const { id } = await subscribed(params);
@@ -396,6 +429,23 @@ describe("the caps", () => {
     await subscribed(params);
     expect((await webhooks.list(projectId)).map(({ events }) => events)).toEqual([["deploy.started"]]);
     expect((await rpc("events/subscribe", wanted({ name: "deploy.succeeded" }))).error.code).toBe(-32_013);
+  });
+
+  test.each([
+    ["200 of a project", "one of another user in the project", 200, () => projectId],
+    ["50 of a user", "one of the user in another project", 50, () => subscriber()],
+  ])("%s: %s that has ended makes room", async (_title, _other, most, partition) => {
+    const isOfUser = partition() !== projectId;
+    const owner = isOfUser ? user : service.user();
+    const otherProject = await service.project(owner.userId, isOfUser ? {} : { projectId, role: "viewer" });
+    const { id } = await subscribed(wanted({ arguments: { project: otherProject } }), owner.token);
+    const { subscription } = await webhooks.get(otherProject, id);
+    const ended = { ...subscription, expires_at: new Date(0).toISOString() };
+    await changeWebhook({ project_id: otherProject, id }, { subscription: ended } as object);
+    await subscribed();
+    await count(partition(), most);
+    await subscribed(wanted({ name: "deploy.started" }));
+    expect(await webhooks.find(otherProject, id)).toBeUndefined();
   });
 
   test("are not those of webhooks, which stay twenty", async () => {
