@@ -197,6 +197,13 @@ test("the same request refreshes it, without a challenge; other arguments, anoth
   expect(await listed()).toHaveLength(5);
 });
 
+test("a lifetime below a second is the shortest one, and ends nothing", async () => {
+  const params = wanted({ ttlMs: 1 });
+  for (const { refreshBefore } of [await subscribed(params), await subscribed(params)])
+    expect(Date.parse(refreshBefore) - Date.now()).toBeGreaterThan(3_500_000);
+  expect(await listed()).toHaveLength(1);
+});
+
 test("another secret in a refresh signs beside the one before, for a while", async () => {
   const params = wanted();
   await subscribed(params);

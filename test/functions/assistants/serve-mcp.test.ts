@@ -312,24 +312,58 @@ test("the audit log names the credential, and the client behind the tool", async
   await admin.api.delete(`/v1/projects/${projectId}/webhooks/${webhook.id}`);
 });
 
-describe("when the API", () => {
-  /** Calls a tool of the function as it runs where the API has this address, with so much time left. */
-  async function callAt(domainName: string, remainingMs: number): Promise<string> {
-    const headers = { accept, "content-type": "application/json", authorization: "Bearer svc_secret" };
-    const requestContext = {
+/** Calls the function as it runs where the API has this address. */
+async function invoke(
+  domainName: string,
+  body: string,
+  { remainingMs = 20_000, userAgent = "test", headers = {} } = {},
+) {
+  const event = {
+    headers: { accept, "content-type": "application/json", authorization: "Bearer svc_secret", ...headers },
+    body,
+    requestContext: {
       requestId: "1",
       domainName,
       authorizer: { userId: "ann", authType: "api_key" },
-      identity: { sourceIp: "192.0.2.1" },
-    };
-    const body = rpc("tools/call", { name: "list_projects", arguments: {} });
-    const event = { headers, body, requestContext } as unknown as APIGatewayProxyEvent;
-    const response = await handler(event, { getRemainingTimeInMillis: () => remainingMs } as Context);
-    expect(response.statusCode).toBe(200);
-    const { isError, content } = JSON.parse(response.body).result;
-    expect(isError).toBe(true);
-    expect(response.body).not.toContain("svc_secret");
-    return content[0].text;
+      identity: { sourceIp: "192.0.2.1", userAgent },
+    },
+  } as unknown as APIGatewayProxyEvent;
+  const response = await handler(event, { getRemainingTimeInMillis: () => remainingMs } as Context);
+  expect(response.body).not.toContain("svc_secret");
+  return { status: response.statusCode, body: JSON.parse(response.body) };
+}
+const listProjects = rpc("tools/call", { name: "list_projects", arguments: {} });
+
+test("on AWS, a page of the client's machine is another origin: 403", async () => {
+  const headers = { origin: "http://localhost:6274" };
+  Object.assign(process.env, { STAGE: "prod", API_ADDRESS: "http://127.0.0.1:9" });
+  try {
+    expect((await invoke("127.0.0.1:9", rpc("ping"), { headers })).status).toBe(403);
+    expect((await invoke("127.0.0.1:9", rpc("ping"))).status).toBe(200);
+  } finally {
+    delete process.env.STAGE;
+    delete process.env.API_ADDRESS;
+  }
+});
+
+test("the agent of a client that no header can hold is sent to the API in ASCII", async () => {
+  const agents: unknown[] = [];
+  const api = http.createServer(({ headers }, response) => {
+    agents.push(headers["user-agent"]);
+    response.writeHead(200, { "content-type": "application/json" }).end('{"data":[]}');
+  });
+  const { host } = new URL(await listening(api));
+  const { body } = await invoke(host, listProjects, { userAgent: "agent \u65e5\u672c" });
+  expect(body.result.isError).toBeFalsy();
+  expect(agents).toEqual(["mcp (for 192.0.2.1; agent ??)"]);
+});
+
+describe("when the API", () => {
+  /** Calls a tool, with so much time left. */
+  async function callAt(domainName: string, remainingMs: number): Promise<string> {
+    const { status, body } = await invoke(domainName, listProjects, { remainingMs });
+    expect({ status, isError: body.result.isError }).toEqual({ status: 200, isError: true });
+    return body.result.content[0].text;
   }
 
   test("cannot be reached, a tool says so", async () => {
@@ -339,6 +373,14 @@ describe("when the API", () => {
   test("does not respond in time, the call ends before the function", async () => {
     const address = await listening(http.createServer(() => {}));
     expect(await callAt(new URL(address).host, 2_300)).toMatch(/^The call took too long\. /);
+  });
+
+  test("does not respond to a subscription in time, the call ends before the function", async () => {
+    const { host } = new URL(await listening(http.createServer(() => {})));
+    const delivery = { mode: "webhook", url: "https://example.com/", secret: "whsec_" };
+    const params = { name: "deploy.failed", arguments: { project: projectId }, delivery };
+    const { body } = await invoke(host, rpc("events/subscribe", params), { remainingMs: 2_300 });
+    expect(body.error).toMatchObject({ code: expect.any(Number) });
   });
 
   test("responds with something else, nothing of it is shown", async () => {
@@ -361,6 +403,15 @@ describe("the metadata of the resource", () => {
     };
     expect(await read()).toEqual(expected);
     expect(await read({ "x-forwarded-host": "evil.example", authorization: "Bearer x" })).toEqual(expected);
+  });
+
+  test("names no issuer that is not the address of one", async () => {
+    process.env.JWT_ISSUER = "acme-login";
+    try {
+      expect(await read()).not.toHaveProperty("authorization_servers");
+    } finally {
+      delete process.env.JWT_ISSUER;
+    }
   });
 
   test("names the issuer of the stage's tokens", async () => {
