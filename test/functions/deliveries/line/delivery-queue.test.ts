@@ -193,6 +193,20 @@ test("a message that SQS rejects three times is logged and returned to the calle
   expect(lines.map(({ delivery_ids }) => delivery_ids)).toEqual(rejected);
 });
 
+test("of a batch that SQS has accepted in part before it fails, only the rest is returned", async () => {
+  let tries = 0;
+  interceptSqs(async ({ command, input }, send) => {
+    if (command !== "SendMessageBatchCommand") return send();
+    if (tries++ > 0) throw new Error("SQS is unavailable");
+    const { Entries } = input as unknown as QueueBatch;
+    await send({ ...input, Entries: Entries.slice(0, 2) });
+    return { Failed: Entries.slice(2).map(({ Id }) => ({ Id, Code: "InternalError" })) };
+  });
+  const deliveries = [carriedDelivery(), carriedDelivery(), carriedDelivery()];
+  expect(await enqueueFirst(deliveries)).toEqual(deliveries.slice(2));
+  expect(await takeDeliveryMessages()).toHaveLength(2);
+});
+
 test("a batch that fails as a whole is returned to the caller, and the next batch is sent", async () => {
   const failFirst = () => {
     let calls = 0;

@@ -327,6 +327,16 @@ describe("meteredReads", () => {
     expect(await usedReads(projectId)).toBe(charged);
   });
 
+  test("counts the workflows of a repository as one caller, whichever trusted workflow they match", async () => {
+    const spend = (trustId: string, repositoryId: string) => {
+      const workflow = { userId: `workflow:${trustId}`, authType: "workflow", repositoryId } as const;
+      return meteredReads({ project: projectId, caller: workflow }, now, (reads) => reads.add(4_900));
+    };
+    await spend("of main", "https://ci.example.com#1");
+    await expect(spend("of a tag", "https://ci.example.com#1")).rejects.toMatchObject({ code: "rate_limited" });
+    await spend("of another repository", "https://ci.example.com#2");
+  });
+
   test("charges a single query that consumed more than expected", async () => {
     await givenRows(webhook, 3);
     await meteredReads({ project: projectId, caller }, now, (reads) => readAll(reads, 5));

@@ -285,6 +285,14 @@ describe("the list of keys", () => {
     await expect(scannerKey("new", later(62))).rejects.toMatchObject({ code: "service_unavailable" });
     await expect(scannerKey(ID, later(25 * 60))).rejects.toMatchObject({ code: "service_unavailable" });
   });
+
+  test("that can be fetched again decides about an unknown id", async () => {
+    const fetched = list;
+    list = { status: 500, body: "" };
+    await expect(scannerKey("new", now)).rejects.toMatchObject({ code: "service_unavailable" });
+    list = fetched;
+    expect(await scannerKey("new", later(6))).toBeUndefined();
+  });
 });
 
 /** https://docs.github.com: a message with its signature and key. */
