@@ -372,15 +372,28 @@ describe("when the API", () => {
 
   test("does not respond in time, the call ends before the function", async () => {
     const address = await listening(http.createServer(() => {}));
+    const startedAt = performance.now();
     expect(await callAt(new URL(address).host, 2_300)).toMatch(/^The call took too long\. /);
+    expect(performance.now() - startedAt).toBeLessThan(2_300);
   });
+
+  const subscribe = () => {
+    const delivery = { mode: "webhook", url: "https://example.com/", secret: "whsec_" };
+    return rpc("events/subscribe", { name: "deploy.failed", arguments: { project: projectId }, delivery });
+  };
 
   test("does not respond to a subscription in time, the call ends before the function", async () => {
     const { host } = new URL(await listening(http.createServer(() => {})));
-    const delivery = { mode: "webhook", url: "https://example.com/", secret: "whsec_" };
-    const params = { name: "deploy.failed", arguments: { project: projectId }, delivery };
-    const { body } = await invoke(host, rpc("events/subscribe", params), { remainingMs: 2_300 });
+    const { body } = await invoke(host, subscribe(), { remainingMs: 2_300 });
     expect(body.error).toMatchObject({ code: expect.any(Number) });
+  });
+
+  test("redirects, the secret of a subscription is sent nowhere else", async () => {
+    let requests = 0;
+    const other = await listening(http.createServer((_, response) => void response.end(String(++requests))));
+    const redirect = http.createServer((_, response) => void response.writeHead(307, { location: other }).end("{}"));
+    const { body } = await invoke(new URL(await listening(redirect)).host, subscribe());
+    expect({ code: body.error.code, requests }).toEqual({ code: -32_603, requests: 0 });
   });
 
   test("responds with something else, nothing of it is shown", async () => {

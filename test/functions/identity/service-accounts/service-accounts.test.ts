@@ -1,6 +1,8 @@
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { platform } from "../../../../functions/foundation/access/actor.ts";
 import { dynamo } from "../../../../functions/foundation/platform/aws.ts";
 import { tableName } from "../../../../functions/foundation/platform/env.ts";
+import { beginRemoval } from "../../../../functions/identity/service-accounts/service-account-store.ts";
 import { type AwsCall, interceptDynamo, restoreAws } from "../../../support/aws-calls.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { useService } from "../../../support/service.ts";
@@ -162,6 +164,24 @@ describe("a removal", () => {
     // Each: the role of the caller, the transaction that begins nothing, and the account.
     expect(calls).toHaveLength(9);
     expect((await admin.api.delete(path)).status).toBe(404);
+  });
+
+  test("that was cut off is continued by one of two requests at once", async () => {
+    const { projectId, accountId } = await newServiceAccount(service);
+    const now = new Date();
+    await beginRemoval(projectId, accountId, now, platform);
+    // Both have read the account before one of them continues.
+    const { promise: bothHaveRead, resolve } = Promise.withResolvers<void>();
+    let reads = 0;
+    interceptDynamo(async ({ command }, send) => {
+      const output = await send();
+      if (command !== "GetItemCommand") return output;
+      if (++reads === 2) resolve();
+      return bothHaveRead.then(() => output);
+    });
+    const begin = () => beginRemoval(projectId, accountId, new Date(now.getTime() + 30_000), platform);
+    const results = await Promise.allSettled([begin(), begin()]);
+    expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   });
 
   test("of a hundred keys takes few calls, and leaves nothing", async () => {
