@@ -113,16 +113,20 @@ describe("an entry", () => {
     expect(await addedBy(revokeAll)).toEqual(Array(2).fill(ofUser(user.userId, "revoked_by_platform")));
   });
 
-  test("of an earlier release, which writes all of a day to one partition, is returned in the order of time", async () => {
+  test("of any partition, and of an earlier release, which writes to the first one, is returned in the order of time", async () => {
     const { api, path, id, key } = await givenKey();
     const clock = afterAllOthers();
     const { cursor } = await read();
     await api.delete(path);
-    clock.advance(1);
-    const now = new Date();
-    const later = { user_id: "alice", reason: "member_removed", at: now.toISOString() };
-    await putAll("revocations", [{ ...later, day: later.at.slice(0, 10), id: firstIdAt(now.getTime()) }]);
-    expect((await read(cursor)).revocations).toEqual([...ofKey(id, "deleted", key), later]);
+    const entries: object[] = ofKey(id, "deleted", key);
+    for (const partition of ["", "#3", ""]) {
+      clock.advance(1);
+      const entry = { user_id: randomUUID(), reason: "member_removed", at: new Date().toISOString() };
+      const day = entry.at.slice(0, 10) + partition;
+      await putAll("revocations", [{ ...entry, day, id: firstIdAt(Date.parse(entry.at)) }]);
+      entries.push(entry);
+    }
+    expect((await read(cursor)).revocations).toEqual(entries);
   });
 
   test("is not added for a new or renamed key, nor for a change that failed", async () => {
