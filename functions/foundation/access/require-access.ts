@@ -29,7 +29,11 @@ export async function requireAccess(
   return undefined;
 }
 
-const notFound = () => new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
+const notFound = () =>
+  new ApiError(
+    "not_found",
+    "No project with this id exists, or you are not a member of it, or the credential is limited to others.",
+  );
 
 /** A workflow has only the listed permissions: the check fails closed. */
 const heldBy = ({ permissions, authType }: Identity) => permissions ?? (authType === "workflow" ? [] : undefined);
