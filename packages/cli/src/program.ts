@@ -26,7 +26,7 @@ const help = `
 The service and the credential are SVC_BASE_URL and SVC_API_KEY (an API key or a JWT), or those of svc login.
 
 From nothing to a verified delivery in five minutes:
-  $ svc login                                   # asks for the base URL, and for an API key or a JWT
+  $ svc login                                   # asks for the base URL, and shows a code to confirm in the console
   $ svc webhooks create http://127.0.0.1:4000/ --events deploy.succeeded deploy.failed > secret.txt
   $ svc listen --port 4000 --secret-file secret.txt   # in another terminal: shows and verifies deliveries
   $ svc webhooks test                           # sends a sample event and waits for the outcome

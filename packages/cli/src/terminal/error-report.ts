@@ -116,8 +116,8 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
     "An admin of the project adds the repository with its numeric id: svc workflows trust. List what is trusted: svc workflows list",
   api_key_expired: "Use another key, or create one: svc keys create",
   insufficient_permission:
-    "Show what the credential may do: svc whoami. Create a key with more permissions: svc keys create; of a CI job: svc workflows trust. Without projects:read, pass --project <id>",
-  session_required: "An API key cannot do this. Use a JWT: svc login, or SVC_API_KEY=<JWT>",
+    "Show what the credential may do: svc whoami. Get one that may do more: svc login, or svc keys create; of a CI job: svc workflows trust. Without projects:read, pass --project <id>",
+  session_required: "An API key cannot do this. Use a JWT: svc login --with-token, or SVC_API_KEY=<JWT>",
   forbidden: "This requires an admin of the project. Show your role: svc projects list",
   project_suspended: "Ask the operator of the platform why. Deliveries are held until the suspension ends",
   not_found: "List what exists: svc projects list, svc keys list, svc webhooks list, svc deliveries list",

@@ -35,7 +35,7 @@ test.each([
 });
 
 test.each([
-  ["session_required", 403, 1, "An API key cannot do this. Use a JWT: svc login"],
+  ["session_required", 403, 1, "An API key cannot do this. Use a JWT: svc login --with-token"],
   ["forbidden", 403, 1, "This requires an admin of the project."],
   ["conflict", 409, 1, "svc webhooks update <id>, with --enable, --mode live or --delivery every"],
   ["rate_limited", 429, 5, "Wait a moment and try again"],
