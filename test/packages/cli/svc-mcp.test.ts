@@ -138,6 +138,12 @@ async function newDelivery(status: string, data: object = { commit: "c0ffee" }) 
   });
 }
 
+test("svc mcp --help names each tool", async () => {
+  const { stdout } = await svcHere(["mcp", "--help"]);
+  const named = /Tools: ([^.]*)\./.exec(stdout)?.[1]?.split(/,\s+/);
+  expect(named?.sort()).toEqual(allTools.map(({ name }) => name).sort());
+});
+
 test("describes each tool, its input and its effects", async () => {
   const { tools } = await client.listTools();
   const kinds = Object.fromEntries(

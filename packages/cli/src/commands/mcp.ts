@@ -11,9 +11,9 @@ an API key: it does not expire, and you can delete it.
 Settings of an MCP client:
   {"mcpServers": {"deployments": {"command": "svc", "args": ["mcp"], "env": {"SVC_BASE_URL": "https://…", "SVC_API_KEY": "svc_…"}}}}
 
-Tools: list_projects, list_webhooks, create_webhook, delete_webhook, certify_webhook, why_is_this_webhook_failing, list_deliveries,
-show_delivery, redeliver_delivery, send_test_delivery, explain_failed_delivery, deployment_status. Tools that change something are
-marked as such.
+Tools: list_projects, list_webhooks, create_webhook, update_webhook, delete_webhook, certify_webhook, why_is_this_webhook_failing,
+list_deliveries, show_delivery, redeliver_delivery, recover_deliveries, send_test_delivery, explain_failed_delivery, list_deployments,
+deployment_status. Tools that change something are marked as such.
 
 With --read-only, or a key without the permissions (svc keys create --permission …), only the other tools are offered. Which ones are
 left out, and why, is on stderr and in the instructions for the assistant. Without a usable credential the server starts too, and each tool
