@@ -605,7 +605,7 @@ describe("apply", () => {
       secret: expect.stringMatching(/^whsec_/),
     });
     const lines = stderr.trim().split("\n");
-    expect(lines[0]).toContain("Could not create ftp://example.com/. Changes made before: 2. Repeat the command");
+    expect(lines[0]).toContain("Could not create ftp://example.com/. Changes made before: 2. Correct the file, and");
     expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ error: { code: "validation_error" } });
   });
 });

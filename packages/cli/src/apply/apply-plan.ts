@@ -1,4 +1,5 @@
 import type { Client } from "../../../client/src/client.ts";
+import { ApiError } from "../../../client/src/errors.ts";
 import { rotationOf } from "../commands/webhooks.ts";
 import { printChecked, requireStdout } from "../terminal/checked-output.ts";
 import type { Globals } from "../terminal/globals.ts";
@@ -37,7 +38,9 @@ export async function applyPlan(
       await applyChange(api, projectId, change, values.get(change), json);
     } catch (error) {
       const { action, url } = toChangeRecord(change);
-      note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. ${repetition}`);
+      const isRefused = error instanceof ApiError && error.code === "validation_error";
+      const next = isRefused ? "Correct the file, and repeat the command." : repetition;
+      note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. ${next}`);
       throw error;
     }
     if (isChange(change)) made += 1;
