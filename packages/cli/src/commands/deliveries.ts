@@ -74,7 +74,11 @@ export function addDeliveries(program: SvcCommand): void {
     .option(...webhookOption("all webhooks of the project"))
     .summary("list deliveries, newest first")
     .description("Lists deliveries, newest first.")
-    .addOption(new Option("--status <status>", "only deliveries with this status").choices(deliveryStatuses))
+    .addOption(
+      new Option("--status <status>", "only deliveries with this status; a failing one is pending").choices(
+        deliveryStatuses,
+      ),
+    )
     .addOption(eventOption("only deliveries of this event"))
     .option("--deployment <id>", "only deliveries of events of this deployment", requireDeploymentId)
     .addOption(

@@ -93,7 +93,8 @@ function requireOne(webhooks: WebhookInList[], projectId: string, text: string |
   if (second !== undefined) {
     const message = text === undefined ? "The project has several webhooks." : `Several webhooks match ${text}.`;
     const lines = matches.map(({ id, url, name = "" }) => `  ${id}  ${printable(`${name}  ${url}`.trim())}`);
-    throw usageError(message, `Pass the id of one:\n${lines.join("\n")}`);
+    const what = text === undefined ? "the id or the name" : "the id";
+    throw usageError(message, `Pass ${what} of one:\n${lines.join("\n")}`);
   }
   if (webhook !== undefined) return webhook;
   if (text === undefined) throw noWebhookError(projectId);

@@ -55,7 +55,7 @@ export function addTrigger(program: Command): void {
       new Argument("<event>", "the event to simulate").choices(webhookEventNames).argParser((text) => eventName(text)),
     )
     .option(projectOption[0], `${projectOption[1]}; with --forward: an id for the payload`)
-    .option("--webhook <id>", "the webhook's id or a unique prefix of it; default: all that receive the event")
+    .option("--webhook <id>", "the webhook's id or name; default: all that receive the event")
     .option("--forward <url>", "send the sample to this URL, without the service: https, or http on this machine")
     .option("--data <json>", "fields of the event's data, or the path of a file with them")
     .addHelpText("after", help)
