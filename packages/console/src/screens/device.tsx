@@ -50,7 +50,6 @@ export function DeviceSignIn() {
         <p class="note neutral">You are signed in with an API key, which cannot create others. Sign in with a JWT.</p>
       ) : (
         <form
-          class="narrow"
           onSubmit={(event) => {
             event.preventDefault();
             look.run();
@@ -90,7 +89,7 @@ export function DeviceSignIn() {
                 Did you start this yourself, on your own machine, and is the code the one that it shows? If you received
                 the code from another person, deny it: that person would get your key.
               </p>
-              <div class="buttons">
+              <div class="actions">
                 <button type="button" class="plain" onClick={deny.run}>
                   Deny
                 </button>
