@@ -264,8 +264,10 @@ describe("svc trigger", () => {
     const none = await svcHere(["trigger", "deploy.succeeded", "--project", project], { env });
     expect(none).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("No enabled webhook of the project receives"),
+      stderr: expect.stringContaining("No enabled webhook of the project receives deploy.succeeded.\n→ Add the event"),
     });
+    const misspelt = await svcHere(["trigger", "deploy.fialed", "--project", project], { env });
+    expect(misspelt).toMatchObject({ code: 1, stderr: expect.stringContaining("→ Check the name") });
   });
 
   test("sends to the disabled webhook of --webhook, and never an event that it does not receive; exit code 1 if it fails", async () => {

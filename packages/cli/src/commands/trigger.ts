@@ -102,8 +102,9 @@ async function webhooksFor(
   const chosen = all.filter(({ enabled, events }) => enabled && listsEvent(events, event));
   if (chosen.length === 0) {
     const message = `No enabled webhook of the project receives ${event}.`;
-    const advice =
-      "Add the event to one (svc webhooks update), or pass --webhook <id> of a disabled one that receives it.";
+    const isBuiltIn = webhookEventNames.some((name) => name === event);
+    const check = isBuiltIn ? "" : "Check the name, which is none of the service's own. ";
+    const advice = `${check}Add the event to one (svc webhooks update), or pass --webhook <id> of a disabled one that receives it.`;
     throw new CommandError(exitCodes.failed, message, advice);
   }
   note(
