@@ -34,6 +34,17 @@ interface Server {
   prepare?(folder: string): void;
 }
 
+const goEnv = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
+
+function prepareGo(folder: string): void {
+  mkdirSync(join(folder, "webhook"));
+  copyFileSync(join(folder, "server/main.go"), join(folder, "main.go"));
+  copyFileSync(join(folder, "verify_webhook.go"), join(folder, "webhook/verify_webhook.go"));
+  rmSync(join(folder, "verify_webhook.go"));
+  rmSync(join(folder, "server"), { recursive: true });
+  writeFileSync(join(folder, "go.mod"), "module receiver\n\ngo 1.18\n");
+}
+
 const hasWebrick = spawnSync("ruby", ["-e", "require 'webrick'"], { stdio: "ignore" }).status === 0;
 
 const servers: Server[] = [
@@ -45,17 +56,44 @@ const servers: Server[] = [
     program: "go",
     command: () => ["./receiver"],
     prepare(folder) {
-      mkdirSync(join(folder, "webhook"));
-      copyFileSync(join(folder, "server/main.go"), join(folder, "main.go"));
-      copyFileSync(join(folder, "verify_webhook.go"), join(folder, "webhook/verify_webhook.go"));
-      rmSync(join(folder, "verify_webhook.go"));
-      rmSync(join(folder, "server"), { recursive: true });
-      writeFileSync(join(folder, "go.mod"), "module receiver\n\ngo 1.18\n");
-      const env = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
-      expect(String(spawnSync("go", ["build", "-o", "receiver", "."], { cwd: folder, env }).stderr)).toBe("");
+      prepareGo(folder);
+      expect(String(spawnSync("go", ["build", "-o", "receiver", "."], { cwd: folder, env: goEnv }).stderr)).toBe("");
     },
   },
 ];
+
+/** Starts a server in a folder, and waits until it responds. */
+async function startServer(folder: string, command: Server["command"], more: Record<string, string> = {}) {
+  const port = await freePort();
+  const [file = "", ...args] = command(port);
+  const env = {
+    PATH: process.env.PATH,
+    HOME: work,
+    PORT: String(port),
+    WEBHOOK_SECRET: `${secret} ${secret}x`,
+    ...more,
+  };
+  const server = spawn(file, args, { cwd: folder, env });
+  let printed = "";
+  for (const stream of [server.stdout, server.stderr]) stream.on("data", (data) => (printed += String(data)));
+  const url = `http://127.0.0.1:${port}/`;
+  const stop = () => server.kill("SIGKILL");
+  try {
+    await eventually(async () => expect((await fetch(url)).status).toBeGreaterThan(400));
+  } catch (error) {
+    stop();
+    throw error;
+  }
+  return {
+    printed: () => printed,
+    send: async (text: string, headers: Record<string, string>) =>
+      (await fetch(url, { method: "POST", body: text, headers })).status,
+    stop,
+  };
+}
+
+const signed = (deliveryId: string, text = body, at = new Date()) =>
+  signatureHeaders({ deliveryId, at, body: text }, secret);
 
 describe.each(servers)("the server in $language", ({ language, program, command, prepare }) => {
   needs(program).test(
@@ -64,23 +102,12 @@ describe.each(servers)("the server in $language", ({ language, program, command,
       const folder = join(work, language);
       cpSync(join(receivers, language), folder, { recursive: true });
       prepare?.(folder);
-      const port = await freePort();
-      const [file = "", ...args] = command(port);
-      const env = { PATH: process.env.PATH, HOME: work, PORT: String(port), WEBHOOK_SECRET: `${secret} ${secret}x` };
-      const server = spawn(file, args, { cwd: folder, env });
-      let printed = "";
-      for (const stream of [server.stdout, server.stderr]) stream.on("data", (data) => (printed += String(data)));
-      const url = `http://127.0.0.1:${port}/`;
-      const send = async (text: string, headers: Record<string, string>) =>
-        (await fetch(url, { method: "POST", body: text, headers })).status;
-      const signed = (deliveryId: string, text = body, at = new Date()) =>
-        signatureHeaders({ deliveryId, at, body: text }, secret);
+      const { send, printed, stop } = await startServer(folder, command);
       try {
-        await eventually(async () => expect((await fetch(url)).status).toBeGreaterThan(400));
         const ids = [randomUUID(), randomUUID()];
         for (const id of [ids[0], ids[0], ids[1], ids[0]]) expect(await send(body, signed(String(id)))).toBe(204);
         await eventually(() =>
-          expect(printed.match(/deploy\.failed [\w-]{36}/g)).toEqual(ids.map((id) => `deploy.failed ${id}`)),
+          expect(printed().match(/deploy\.failed [\w-]{36}/g)).toEqual(ids.map((id) => `deploy.failed ${id}`)),
         );
         expect(await send(`${body} `, signed(randomUUID()))).toBe(401);
         expect(await send(body, {})).toBe(401);
@@ -101,11 +128,42 @@ describe.each(servers)("the server in $language", ({ language, program, command,
         const answers = [];
         for (const probe of probes) answers.push(await send(requests[probe].body, requests[probe].headers));
         expect(answers).toEqual([204, 204, 204, 401, 401, 401]);
-        expect(printed.match(/deploy\./g)).toHaveLength(2);
+        expect(printed().match(/deploy\./g)).toHaveLength(2);
       } finally {
-        server.kill("SIGKILL");
+        stop();
       }
     },
     60_000,
   );
 });
+
+needs("php").describe("the server in php, with a delivery that it cannot store,", () => {
+  // Any 2xx would end the retries of a delivery that nobody has.
+  test.each([
+    ["the settings of the machine", []],
+    ["no php.ini, so that PHP writes warnings into the response", ["-n"]],
+  ])("responds 500 with %s", async (_, options) => {
+    const inbox = join(work, "no-folder");
+    writeFileSync(inbox, "");
+    const command = (port: number) => ["php", ...options, "-S", `127.0.0.1:${port}`, "server.php"];
+    const { send, stop } = await startServer(join(receivers, "php"), command, { INBOX: inbox });
+    try {
+      expect(await send(body, signed(randomUUID()))).toBe(500);
+    } finally {
+      stop();
+    }
+  });
+});
+
+needs("go").test(
+  "the server in go accepts a delivery that it refused while its queue was full",
+  () => {
+    const folder = join(work, "go-queue");
+    cpSync(join(receivers, "go"), folder, { recursive: true });
+    prepareGo(folder);
+    copyFileSync(join(import.meta.dirname, "receivers/server_test.go"), join(folder, "main_test.go"));
+    const { status, stdout } = spawnSync("go", ["test", "."], { cwd: folder, env: goEnv, encoding: "utf8" });
+    expect([status, stdout]).toEqual([0, expect.stringContaining("ok")]);
+  },
+  60_000,
+);

@@ -19,6 +19,9 @@ function respond(int $status, string $text = ''): void
     exit($text);
 }
 
+// Without a php.ini, PHP writes warnings into the response, which then is 200: the delivery is not retried.
+ini_set('display_errors', '0');
+
 // Any other error is 500: the delivery is retried.
 set_exception_handler(function (Throwable $error): void {
     error_log((string) $error);
