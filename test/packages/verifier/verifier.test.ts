@@ -230,6 +230,24 @@ describe("a result", () => {
     expect(await verifier.verify(key)).toEqual(rejected("api_key_expired"));
   });
 
+  test("is not used from its expires_at on when its call took some of the time until then", async () => {
+    const clock = fakeDate();
+    const expires_at = new Date(Date.now() + 100_000).toISOString();
+    const { verifier, link, verificationsOf } = givenVerifier({ maxStaleSeconds: 5_000 });
+    link.verify = async () => {
+      clock.advance(4);
+      return payload({ results: [{ valid: true, user_id: "alice", expires_at }] });
+    };
+    link.read = async () => payload({ revocations: [], cursor: "2026-11-22T09:30:00.000Z" });
+    await verifier.verify("a");
+    await immediate();
+    await verifier.verify("a");
+    clock.advance(91);
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(0);
+    clock.advance(1);
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(1);
+  });
+
   test("is used no longer than until its expires_at when the clock is set back", async () => {
     const { key } = await givenKey({ expires_at: new Date(Date.now() + 3_000_000).toISOString() });
     const { verifier, cached, verificationsOf } = givenVerifier({ maxStaleSeconds: 5_000, maxAgeSeconds: 5_000 });
@@ -517,12 +535,14 @@ describe("with timers that the test advances", () => {
     return given;
   }
 
-  test("the feed is read every two seconds, until a minute after the last verification, and again with the next", async () => {
-    const { verifier, link } = givenQuietVerifier();
+  test("the feed is read every two seconds, until a minute after the last verification, also by the cache, and again with the next", async () => {
+    const { verifier, link, verificationsOf } = givenQuietVerifier();
     await verifier.verify("a");
-    await jest.advanceTimersByTimeAsync(20_000);
+    await jest.advanceTimersByTimeAsync(2_000);
+    await verifier.verify("a");
+    await jest.advanceTimersByTimeAsync(18_000);
     expect(link.begun).toBe(11);
-    await verifier.verify("a");
+    expect(await verificationsOf(() => verifier.verify("a"))).toBe(0);
     await jest.advanceTimersByTimeAsync(600_000);
     expect(link.begun).toBe(11 + 30);
     await verifier.verify("a");
