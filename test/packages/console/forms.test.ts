@@ -142,11 +142,73 @@ test("a form survives an expired session of its user, and no other one", async (
   await enter("JWT or API key", credential);
   await click("Sign in");
   expect(await openForm()).toBe("https://example.com/1");
-  await enter("URL", "https://example.com/2");
-  await expire();
-  await enter("JWT or API key", `svc_${"0".repeat(64)}`);
-  await click("Sign in");
-  expect(await openForm()).toBe("");
+  // Whose key it is, is not known.
+  const key = `svc_${"0".repeat(64)}`;
+  for (const [index, next] of [key, key, credential].entries()) {
+    await enter("URL", `https://example.com/2/${index}`);
+    await expire();
+    await enter("JWT or API key", next);
+    await click("Sign in");
+    expect([index, await openForm()]).toEqual([index, ""]);
+  }
+});
+
+test("a machine that was found is not shown with another code, also one that was typed during the search", async () => {
+  const found = { client: "build-7", address: null, created_at: at, status: "pending" };
+  const isFound = Promise.withResolvers<void>();
+  respond("PATCH sign-ins", async () => {
+    await isFound.promise;
+    return json(found);
+  });
+  await start("#/sign-in");
+  await enter("Code", "BCDF-GHJK");
+  await click("Look up");
+  await enter("Code", "LMNP-QRST");
+  isFound.resolve();
+  await elapse(100);
+  expect(textOf()).not.toContain("wants to act as you");
+  await click("Look up");
+  await shows("build-7 wants to act as you");
+  await enter("Code", "BCDF-GHJK");
+  expect(textOf()).not.toContain("wants to act as you");
+});
+
+describe("a user name and password of a URL, sent as a header,", () => {
+  const Authorization = `Basic ${btoa("ann:word")}`;
+  const enterInto = (name: string, value: string) => {
+    const field = browser.page.body.all().find((node) => node.getAttribute("aria-label") === name);
+    if (!field) throw new Error(`There is no ${name}.`);
+    field.value = value;
+    field.dispatchEvent(new Event("input"));
+    return elapse(50);
+  };
+
+  test("keep the headers that were entered before", async () => {
+    respond("GET webhooks", () => json([]));
+    await start(`#/projects/${projectId}`);
+    await click("New webhook");
+    await enter("URL", "https://ann:word@example.com/");
+    await click("Add a header");
+    await enterInto("Name of header 1", "X-Team");
+    await enterInto("Value of header 1", "7");
+    for (const name of ["Send them as a header", "Create webhook"]) await click(name);
+    expect(sentTo("POST webhooks")[0]?.body).toMatchObject({
+      url: "https://example.com/",
+      headers: { "X-Team": "7", Authorization },
+    });
+  });
+
+  test("ask for the headers that the webhook has, and replace its Authorization", async () => {
+    respond(`GET ${webhookId}`, () => json({ ...webhook, header_names: ["X-Team", "authorization"] }));
+    respond(`PATCH ${webhookId}`, () => json(webhook));
+    await start();
+    await click("Edit");
+    await enter("URL", "https://ann:word@example.com/");
+    await click("Send them as a header");
+    await enterInto("Value of header 1", "7");
+    await click("Save");
+    expect(sentTo(`PATCH ${webhookId}`)[0]?.body.headers).toEqual({ "X-Team": "7", Authorization });
+  });
 });
 
 test("an action whose dialog was closed leaves the next dialog open", async () => {

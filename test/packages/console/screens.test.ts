@@ -293,6 +293,22 @@ describe("a recovery", () => {
     expect(bodies).toEqual([first, ...next]);
   });
 
+  test("whose choice is changed while it is counted is counted again", async () => {
+    const isCounted = Promise.withResolvers<void>();
+    respond("GET deliveries", async ({ query }) => {
+      if (query.limit === "100") await isCounted.promise;
+      return json([]);
+    });
+    await start();
+    for (const name of ["Resend…", "Count"]) await click(name);
+    await enter("Held", true);
+    isCounted.resolve();
+    await until(() => !textOf().includes("Counting…"));
+    expect(textOf()).not.toContain("would be sent again");
+    await click("Count");
+    await shows("0 would be sent again");
+  });
+
   test("counts the newest 2000 deliveries", async () => {
     const id = `${now.toString(16).padStart(12, "0").replace(/^.{8}/, "$&-")}-7000-8000-00000000d301`;
     const page = Array(100).fill({ ...deliveryOf(0, "failed"), id });

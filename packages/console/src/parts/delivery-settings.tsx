@@ -24,6 +24,8 @@ export function useDeliverySettings(initial: Initial, url: string) {
   const [chosen, setFormat] = useState<Format | undefined>(initial.format);
   /** Undefined = those of the webhook stay. */
   const [headers, setHeaders] = useState<[name: string, value: string][] | undefined>();
+  // The values of the headers that the webhook has are not known, and a change replaces all.
+  const rows = headers ?? (initial.header_names ?? []).map((name): [string, string] => [name, ""]);
   const wasPublic = initial.signatures !== undefined;
   const [isPublic, setPublic] = useState(wasPublic);
   const [isLatest, setLatest] = useState(initial.delivery === "latest");
@@ -42,7 +44,7 @@ export function useDeliverySettings(initial: Initial, url: string) {
     ...(isLatest && settle !== String(initial.settle_seconds ?? 0) && { settle_seconds: Number(settle) }),
   };
   const choices = { isPublic, setPublic, isLatest, setLatest, settle, setSettle };
-  return { initial, product, format, setFormat, headers, setHeaders, ...choices, fields };
+  return { initial, product, format, setFormat, headers, rows, setHeaders, ...choices, fields };
 }
 
 type DeliverySettingsProps = ReturnType<typeof useDeliverySettings> & { error: Error | undefined };
@@ -68,6 +70,7 @@ type MoreSettingsProps = Omit<DeliverySettingsProps, "product" | "format" | "set
 function MoreSettings({
   initial,
   headers,
+  rows,
   setHeaders,
   isPublic,
   setPublic,
@@ -85,12 +88,12 @@ function MoreSettings({
       {headers === undefined && kept.length > 0 ? (
         <p>
           Requests have <code>{kept.join(", ")}</code>. The values are not shown.{" "}
-          <button type="button" class="plain small" onClick={() => setHeaders(kept.map((name) => [name, ""]))}>
+          <button type="button" class="plain small" onClick={() => setHeaders(rows)}>
             Replace all headers
           </button>
         </p>
       ) : (
-        <HeaderRows rows={headers ?? []} onChange={setHeaders} />
+        <HeaderRows rows={rows} onChange={setHeaders} />
       )}
       <label class="option">
         <input type="checkbox" checked={isPublic} onChange={({ currentTarget }) => setPublic(currentTarget.checked)} />

@@ -37,14 +37,20 @@ export function RecoverDialog({ webhookRef, initialStatus, onClose, onDone }: Re
   const initialDays = initialStatus === undefined ? 1 : 7;
   const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - initialDays * 24 * 3600_000)));
   const [which, setWhich] = useState<Recoverable>(initialStatus ?? "all");
-  const [counted, setCounted] = useState<RecoveryCount>();
+  const [lastCount, setLastCount] = useState<RecoveryCount & { choice: string }>();
+  const choice = `${since} ${which}`;
+  // Another choice may have been made while this one was counted.
+  const counted = lastCount?.choice === choice ? lastCount : undefined;
   const time = new Date(since);
   const [sentCount, setSentCount] = useState(0);
   const isClosed = useIsClosed();
   const status = which === "all" ? undefined : which;
   const count = useAction(async (client) => {
     setSentCount(0);
-    setCounted(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED }));
+    setLastCount({
+      ...(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED })),
+      choice,
+    });
   });
   const recover = useAction(async (client) => {
     const body = { since: time.toISOString(), ...(status !== undefined && { status }) };
@@ -86,7 +92,7 @@ export function RecoverDialog({ webhookRef, initialStatus, onClose, onDone }: Re
             value={since}
             onInput={(value) => {
               setSince(value);
-              setCounted(undefined);
+              setLastCount(undefined);
             }}
           />
           <RadioGroup
@@ -95,7 +101,7 @@ export function RecoverDialog({ webhookRef, initialStatus, onClose, onDone }: Re
             chosen={which}
             onChange={(value) => {
               setWhich(value);
-              setCounted(undefined);
+              setLastCount(undefined);
             }}
             labelOf={(value) => recoverable[value]}
           />

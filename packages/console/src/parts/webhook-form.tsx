@@ -39,7 +39,7 @@ export function WebhookForm({ projectId, initial, urlHint, save, ...props }: Web
   const filterInput = useFilter(initial.filter);
   const { filter, isChanged: isFilterChanged } = filterInput;
   const settings = useDeliverySettings(initial, url);
-  const { fields: delivery, headers = [], setHeaders } = settings;
+  const { fields: delivery, rows, setHeaders } = settings;
   const found = credentialsIn(url);
   const isReady = url.trim() !== "" && events.length > 0 && filter !== undefined;
   const action = useAction(async (client) => {
@@ -66,7 +66,8 @@ export function WebhookForm({ projectId, initial, urlHint, save, ...props }: Web
             class="plain small"
             onClick={() => {
               setUrl(found.url);
-              setHeaders([...headers, ["Authorization", found.authorization]]);
+              const others = rows.filter(([header]) => header.toLowerCase() !== "authorization");
+              setHeaders([...others, ["Authorization", found.authorization]]);
             }}
           >
             Send them as a header

@@ -39,7 +39,7 @@ interface AppProps {
 export function App({ apiUrl, canSendEvents, signInCommand }: AppProps) {
   const [session, setSession] = useState(storedSession);
   const lastUser = useRef(session?.user);
-  lastUser.current = session?.user ?? lastUser.current;
+  if (session) lastUser.current = session.user;
   const [endReason, setEndReason] = useState<ApiError>();
   const [announcement, announce] = useAnnouncement();
 

@@ -16,12 +16,14 @@ type SignIn = Awaited<ReturnType<Client["decideSignIn"]>>;
 export function DeviceSignIn() {
   const { session, announce } = useSignedIn();
   const [code, setCode] = useState("");
-  const [found, setFound] = useState<SignIn>();
+  /** The code may be changed while it is looked up: only the machine that has the code may be decided on. */
+  const [looked, setLooked] = useState<{ code: string; signIn: SignIn }>();
+  const found = looked?.code === code ? looked.signIn : undefined;
   const { show, close, dialog } = useDialog(() => {});
-  const look = useAction(async (client) => setFound(await client.decideSignIn({ user_code: code })));
+  const look = useAction(async (client) => setLooked({ code, signIn: await client.decideSignIn({ user_code: code }) }));
   const end = (message: string) => {
     close();
-    setFound(undefined);
+    setLooked(undefined);
     setCode("");
     announce(message);
   };
@@ -61,10 +63,7 @@ export function DeviceSignIn() {
             hint="As the machine shows it, for example BCDF-GHJK."
             error={look.error}
             value={code}
-            onInput={(typed) => {
-              setCode(typed);
-              setFound(undefined);
-            }}
+            onInput={setCode}
             maxLength={20}
           />
           <ErrorMessage error={look.error ?? deny.error} />
