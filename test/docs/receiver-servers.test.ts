@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probes } from "../../functions/deliveries/certification/certification.ts";
@@ -137,6 +137,44 @@ describe.each(servers)("the server in $language", ({ language, program, command,
   );
 });
 
+/** Fails the work of a delivery with `fails`. */
+const failures: Partial<Record<string, string>> = {
+  "server.py": 'if "fails" in payload["data"]: raise RuntimeError("no" + " work")',
+  "server.rb": 'raise ["no", "work"].join(" ") if payload["data"]["fails"]',
+};
+
+describe.each(servers.filter(({ language }) => /python|ruby/.test(language)))(
+  "the server in $language",
+  ({ language, program, command }) => {
+    needs(program).test("processes a delivery again after its work failed, and forgets the oldest ids", async () => {
+      const folder = join(work, `${language}-failing`);
+      cpSync(join(receivers, language), folder, { recursive: true });
+      const name = String(command(0).at(-1));
+      const source = readFileSync(join(folder, name), "utf8").replace("MAX_IDS = 10_000", "MAX_IDS = 2");
+      const failing = source.replace(/^( *)(?=.*# your work$)/m, `$1${failures[name]}\n$1`);
+      writeFileSync(join(folder, name), failing);
+      const { send, printed, stop } = await startServer(folder, command);
+      const processed = () => printed().match(/(?<=deploy\.failed )[\w-]{36}|no work/g) ?? [];
+      const [a, b, c, d, e] = Array.from({ length: 5 }, () => randomUUID()) as [string, string, string, string, string];
+      const expected: string[] = [];
+      const process = async (id: string, text: string, ...result: string[]) => {
+        expected.push(...result);
+        expect(await send(text, signed(id, text))).toBe(204);
+        await eventually(() => expect(processed()).toEqual(expected));
+      };
+      try {
+        const fails = JSON.stringify({ ...JSON.parse(body), data: { fails: true } });
+        for (let count = 0; count < 2; count++) await process(a, fails, "no work");
+        for (const id of [b, c, d, b]) await process(id, body, id);
+        await process(d, body);
+        await process(e, body, e);
+      } finally {
+        stop();
+      }
+    });
+  },
+);
+
 needs("php").describe("the server in php, with a delivery that it cannot store,", () => {
   // Any 2xx would end the retries of a delivery that nobody has.
   test.each([
@@ -156,7 +194,7 @@ needs("php").describe("the server in php, with a delivery that it cannot store,"
 });
 
 needs("go").test(
-  "the server in go accepts a delivery that it refused while its queue was full",
+  "the server in go accepts a delivery that it refused while its queue was full, and forgets the oldest ids",
   () => {
     const folder = join(work, "go-queue");
     cpSync(join(receivers, "go"), folder, { recursive: true });

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"testing"
 
 	"receiver/webhook"
@@ -22,5 +23,27 @@ func TestRefusedDeliveryIsAcceptedLater(t *testing.T) {
 	}
 	if len(box.work) != 1 || <-box.work != second {
 		t.Fatal("the delivery was accepted, and not queued")
+	}
+}
+
+func TestOldestIDIsForgotten(t *testing.T) {
+	box := &inbox{known: map[string]bool{}, work: make(chan *webhook.Delivery, 1)}
+	accepted := func(id int) bool {
+		if err := box.accept(&webhook.Delivery{ID: strconv.Itoa(id)}); err != nil {
+			t.Fatal(err)
+		}
+		isNew := len(box.work) == 1
+		if isNew {
+			<-box.work
+		}
+		return isNew
+	}
+	for id := 0; id <= maxIDs; id++ {
+		if !accepted(id) {
+			t.Fatal("a new delivery was not accepted")
+		}
+	}
+	if accepted(maxIDs) || !accepted(0) || len(box.known) != maxIDs {
+		t.Fatal("not the newest ids are known")
 	}
 }

@@ -3,15 +3,28 @@
 require "json"
 require File.join(ARGV[0], "verify_webhook")
 
-JSON.parse(File.read(ARGV[1], encoding: "UTF-8"))["vectors"].each do |vector|
+def result_of(vector, headers)
   id, payload = PlatformWebhook.verify(
     body: vector["body"],
-    headers: vector["headers"],
+    headers: headers,
     secrets: vector["secrets"],
     scheme: vector["scheme"].to_sym,
     now: vector["now"],
   )
-  puts "verified #{id} #{payload["event"]} #{payload.dig("data", "test") == true}"
+  "verified #{id} #{payload["event"]} #{payload.dig("data", "test") == true}"
 rescue PlatformWebhook::VerificationError => error
-  puts error.code
+  error.code
+end
+
+# As servers for Rack do: repeated headers are one value, with commas.
+def rack_environment(headers)
+  headers.to_h do |name, value|
+    joined = name.casecmp?("webhook-signature") ? value.gsub(" ", ", ") : value
+    ["HTTP_#{name.upcase.tr("-", "_")}", joined]
+  end
+end
+
+JSON.parse(File.read(ARGV[1], encoding: "UTF-8"))["vectors"].each do |vector|
+  headers = vector["headers"]
+  puts [headers, rack_environment(headers)].map { |each| result_of(vector, each) }.uniq.join(", and from Rack: ")
 end
