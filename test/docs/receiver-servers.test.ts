@@ -70,7 +70,7 @@ async function startServer(folder: string, command: Server["command"], more: Rec
     PATH: process.env.PATH,
     HOME: work,
     PORT: String(port),
-    WEBHOOK_SECRET: `${secret} ${secret}x`,
+    WEBHOOK_SECRET: ` ${secret}  ${secret}x `,
     ...more,
   };
   const server = spawn(file, args, { cwd: folder, env });

@@ -36,7 +36,7 @@ if (strlen($body) > MAX_BYTES) {
     respond(413);
 }
 // Several during a rotation, with spaces between them.
-$secrets = explode(' ', (string) getenv('WEBHOOK_SECRET'));
+$secrets = preg_split('/\s+/', (string) getenv('WEBHOOK_SECRET'), -1, PREG_SPLIT_NO_EMPTY);
 try {
     ['id' => $id, 'payload' => $payload] = verify_webhook($body, getallheaders(), $secrets);
 } catch (WebhookVerificationError $error) {
