@@ -277,6 +277,16 @@ describe("an event that was received before", () => {
     expect(await storedEvents(webhook.project_id)).toMatchObject([{ message_id: "first" }]);
   });
 
+  test("waits longer by the time in which its state settles, which delays the message too", async () => {
+    await changeWebhook(webhook, { delivery: "latest", settle_seconds: 60 });
+    const event = eventOf(webhook.project_id);
+    await receive(event, { messageId: "first" });
+    const batches = watchQueue();
+    expect(await receive(event, {})).toEqual(allDone);
+    expect(summaryOfBatches(batches)).toEqual([[["work", DUPLICATE_SECONDS + 60]]]);
+    await expectWaits(DUPLICATE_SECONDS + 60);
+  });
+
   test("but crashed before its messages were sent, is delivered", async () => {
     const event = eventOf(webhook.project_id);
     failDynamo(({ command }) => command === "QueryCommand");

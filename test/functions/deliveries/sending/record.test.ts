@@ -358,4 +358,18 @@ describe("what follows an attempt", () => {
       expect(await rowsOf(webhook)).toEqual([]);
     },
   );
+
+  test("is repeated when the catch-up fails: until then the webhook fails, so that what waits is not left to its own time", async () => {
+    const delivery = await given(200, { failing_since: hourAgo });
+    await givenWaiting(webhook);
+    failDynamo(({ input }) => JSON.stringify(input).includes("catch_up_at"));
+    const sent = watchMessages();
+    expect(await attempt(delivery)).toBe("accepted");
+    restoreAws();
+    expect(await stored()).toMatchObject({ failing_since: hourAgo });
+    const later = sent.find(({ message }) => message.kind === "unrecorded");
+    await recordLater(later?.message as UnrecordedAttempt);
+    expect(await stored()).toMatchObject({ failing_since: undefined });
+    expect(await wakeUpOf(webhook)).toHaveProperty("catch_up_at");
+  });
 });
