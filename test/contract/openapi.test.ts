@@ -94,6 +94,21 @@ test("every Idempotency-Key has an example of its own, and every time and cursor
   expect(new Set(keys).size).toBe(keys.length);
 });
 
+test("a body may be left out where the service needs no field of it, and nowhere else", () => {
+  const bodies = Object.values<Json>(document.paths)
+    .flatMap((item) => Object.values<Json>(item))
+    .filter(({ requestBody }) => requestBody !== undefined);
+  expect(bodies.length).toBeGreaterThan(10);
+  const optional = bodies.filter(({ requestBody }) => !requestBody.required).map(({ operationId }) => operationId);
+  expect(optional.toSorted()).toEqual([
+    "requestSignIn",
+    "rollApiKey",
+    "rollServiceAccountApiKey",
+    "rotateWebhookSecret",
+    "sendTestDelivery",
+  ]);
+});
+
 describe("the OpenAPI linter", () => {
   const folder = mkdtempSync(join(tmpdir(), "openapi-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

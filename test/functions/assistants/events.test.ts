@@ -17,6 +17,7 @@ import { eventually } from "../../support/eventually.ts";
 import { listening } from "../../support/listening.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type TestService, useService } from "../../support/service.ts";
+import { changeItem } from "../../support/stored-items.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* MCP Events: subscriptions of assistants at `POST /mcp`, and what their callbacks get. */
@@ -300,6 +301,19 @@ describe("a subscription ends", () => {
     await passed(failed);
     expect(eventsAt(callback)).toEqual([]);
     await subscribed(params, rolled);
+    await passed(failed);
+    expect(eventsAt(callback)).toHaveLength(1);
+  });
+
+  test("with the overlap after a roll of the secret that made it, and not before", async () => {
+    const { id, key } = (await user.api.post("/v1/api-keys", { name: "overlapping" })).body.data;
+    await subscribed(wanted(), key);
+    await user.api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 3600 });
+    await passed(failed);
+    expect(eventsAt(callback)).toHaveLength(1);
+    const key_hash = createHash("sha256").update(key).digest("hex");
+    // Its row is deleted some time after its end.
+    await changeItem("apiKeys", { key_hash }, { ends_at: new Date().toISOString() });
     await passed(failed);
     expect(eventsAt(callback)).toHaveLength(1);
   });

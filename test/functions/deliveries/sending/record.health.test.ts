@@ -91,6 +91,14 @@ test("the last attempt after five days without a success disables the webhook as
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
 
+test("a shorter Retry-After does not end the pause that a longer one began", async () => {
+  receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "5" }).end());
+  const probe_at = daysAgo(-4 / 1440);
+  await changeWebhook(webhook, { failing_since: daysAgo(1 / 1440), probe_at });
+  await attempt(delivery);
+  expect(await webhookNow()).toMatchObject({ probe_at });
+});
+
 test("a failed first attempt does not disable the webhook after 50 days of failures", async () => {
   receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(50) });
