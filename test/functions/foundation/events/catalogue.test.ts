@@ -87,13 +87,15 @@ test.each<[string, object, string]>([
   expect(await takeMessages("events", "dead letters")).toEqual([{ body: JSON.stringify(event), reason }]);
 });
 
-test.each([
-  ["deploy.cancelled", "deploy.canceled"],
-  ["deploy.success", "deploy.succeeded"],
-  ["build.queue", "build.queued"],
-  ["Deploy.Failed", "deploy.failed"],
-  ["x".repeat(100_000), "deploy.started"],
-])("an unknown event is a dead letter that names the closest one: %.20s", (name, closest) => {
+test.each(
+  [
+    ["deploy.cancelled", "deploy.canceled"],
+    ["deploy.success", "deploy.succeeded"],
+    ["build.queue", "build.queued"],
+    ["Deploy.Failed", "deploy.failed"],
+    ["x".repeat(100_000), "deploy.started"],
+  ].map(([name = "", closest]) => ({ title: name.slice(0, 20), name, closest })),
+)("an unknown event is a dead letter that names the closest one: $title", ({ name, closest }) => {
   const reason = reasonOf(eventOf(scenario.projectId, { event: name }));
   expect(reason).toContain(`is most like ${closest}`);
   expect(reason?.length).toBeLessThan(400);
