@@ -32,6 +32,7 @@ a proxy in lower case | jackwener/OpenCLI#510 | SVC_API_KEY={key}; https_proxy=h
 a proxy without a scheme | prisma/orm#20302 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; asked=api.test:443 | whoami --base-url https://api.test | 5 | HTTPS_PROXY is used
 a proxy of SOCKS | Shopify/ucp-cli#37 | SVC_API_KEY={key}; HTTPS_PROXY=socks5://{proxy}; asked= | whoami --base-url https://127.0.0.2:9999 | 5 | HTTPS_PROXY is not used
 a host of NO_PROXY | supabase/cli#1451 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; NO_PROXY=127.0.0.2; asked= | whoami --base-url https://127.0.0.2:9999 | 5 | ECONNREFUSED
+a host of no_proxy | anthropics/claude-code#1868 | SVC_API_KEY={key}; https_proxy={proxy}; no_proxy=127.0.0.2; asked= | whoami --base-url https://127.0.0.2:9999 | 5 | ECONNREFUSED
 a service on this machine | KarpelesLab/teamclaude#75 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; HTTP_PROXY={proxy}; asked= | whoami | 0 |
 no service on this machine | KarpelesLab/teamclaude#75 | SVC_API_KEY={key}; HTTPS_PROXY={proxy}; asked= | whoami --base-url http://localhost:9999 | 5 | Check the base URL and your network
 the CA of a company | Dashlane/dashlane-cli#46 | SVC_API_KEY={key} | whoami --base-url {tls} | 5 | NODE_EXTRA_CA_CERTS=<file.pem>

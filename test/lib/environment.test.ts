@@ -136,7 +136,7 @@ describe("the environment of a function", () => {
     );
   });
 
-  test("counts names that are known only when the stage is deployed, and the quotes that JSON escapes", () => {
+  test("counts names that are known only when the stage is deployed, the quotes that JSON escapes, and bytes", () => {
     const bytesOf = (text: string) => {
       const environment = { LONG: text, QUEUE_URL: Token.asString({ Ref: "Queue" }) };
       return environmentFor({ id: "a", uses: {}, environment }, stageNamed("dev"), data);
@@ -147,6 +147,7 @@ describe("the environment of a function", () => {
     expect(() => bytesOf("x".repeat(room))).not.toThrow();
     expect(() => bytesOf("x".repeat(room + 1))).toThrow("LONG: is too long");
     expect(() => bytesOf('"'.repeat(2_000))).toThrow("LONG: is too long");
+    expect(() => bytesOf("é".repeat(room - 1))).toThrow("LONG: is too long");
   });
 });
 

@@ -90,18 +90,14 @@ test("an existing table or secret is used with its own key", () => {
   );
 });
 
-test("only event producers may encrypt messages with the key", () => {
+test("only event producers may encrypt messages with the key, a service only for the rule or the topic", () => {
   const { Statement } = only(every.all("AWS::KMS::Key")).Properties.KeyPolicy;
   const senders = Statement.filter(({ Action }: Json) => String(Action) === "kms:Decrypt,kms:GenerateDataKey");
-  const principals = senders.flatMap(({ Principal }: Json) => Object.values(Principal).flat().map(String));
-  expect(principals.sort()).toEqual(
-    [
-      "arn:aws:iam::444455556666:role/deployments",
-      "arn:aws:iam::777788889999:root",
-      "events.amazonaws.com",
-      "sns.amazonaws.com",
-    ].sort(),
-  );
+  expect(senders.map(({ Principal, Condition }: Json) => [...Object.values(Principal), Condition?.ArnEquals])).toEqual([
+    [["arn:aws:iam::444455556666:role/deployments", "arn:aws:iam::777788889999:root"], undefined],
+    ["events.amazonaws.com", { "aws:SourceArn": "arn:aws:events:eu-west-1:111122223333:rule/deployments" }],
+    ["sns.amazonaws.com", { "aws:SourceArn": "arn:aws:sns:eu-west-1:111122223333:deployments" }],
+  ]);
 });
 
 function keyStatements(stack: SynthesizedStack, id: string): Json[] {
