@@ -106,6 +106,8 @@ test.each<[string, unknown, string]>([
   ],
   ["workflowIssuers", [ciAt(everyOption.jwt?.issuer)], "workflowIssuers: must not contain the issuer of users"],
   ["workflowIssuers", [ciAt(everyOption.jwks?.issuer)], "workflowIssuers: must not contain the issuer of users"],
+  ["workflowIssuers", [ciAt("https://ID.example.com/")], "workflowIssuers: must not contain the issuer of users"],
+  ["workflowIssuers", [ciAt("https://sso.example.com")], "workflowIssuers: must not contain the issuer of users"],
   ["permissions", [], "permissions: "],
   [
     "permissions",
