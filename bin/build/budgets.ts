@@ -43,7 +43,8 @@ export function checkBudgets(outputs: Map<string, { bytes: number }>, budgetKbOf
     );
   if (problems.length > 0) {
     throw new Error(
-      `${problems.join("\n")}\nmeta.json beside the bundles lists their parts (https://esbuild.github.io/analyze/).`,
+      `${problems.join("\n")}\nmeta.json beside the bundles lists their parts (https://esbuild.github.io/analyze/). ` +
+        "Leave out what is not needed, or raise the budget in bin/build/budgets.ts.",
     );
   }
 }

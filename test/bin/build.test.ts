@@ -47,7 +47,8 @@ test("a bundle may fill its budget of KB of 1,024 bytes; each one over it is a l
   expect(() => checkBudgets(outputs(262 * 1024))).not.toThrow();
   expect(() => checkBudgets(outputs(262 * 1024 + 1))).toThrow(
     "The bundle of x has 262.0 KB, but its budget is 262 KB.\n" +
-      "The bundle of y has 262.0 KB, but its budget is 262 KB.\nmeta.json beside the bundles lists their parts",
+      "The bundle of y has 262.0 KB, but its budget is 262 KB.\nmeta.json beside the bundles lists their parts " +
+      "(https://esbuild.github.io/analyze/). Leave out what is not needed, or raise the budget in bin/build/budgets.ts.",
   );
 });
 
