@@ -55,7 +55,7 @@ const dataWith = (
 
 const anyData = "Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none.";
 
-/** The events of the pipeline. */
+/** The events of the pipeline. Webhooks for chats subscribe to `deploy.*`. */
 export const deploymentEvents = {
   "deploy.started": {
     description: "a build has started",
@@ -91,7 +91,7 @@ export const deploymentEvents = {
       reason: { description: "Why it failed.", examples: ["health check timed out"] },
     }),
   },
-} as const satisfies Record<string, EventRow>;
+} as const satisfies Record<`deploy.${string}`, EventRow>;
 
 const ofWebhook = {
   webhook_id: {
