@@ -107,7 +107,7 @@ describe("commands", () => {
       ...[...commands.matchAll(/\bpart (AWS::\w+::\w+) (\w+)/g)].map(([, type = "", id = ""]) => [type, id] as const),
       ...all(/\bfn (\w+)/g, runbook).map((id) => ["AWS::Lambda::Function", id] as const),
       ...all(/\bask (\w+) \d/g).map((id) => ["AWS::Logs::LogGroup", id] as const),
-      ...all(/`((?:Workers\w+|Endpoints)Logs)`/g, runbook).map((id) => ["AWS::Logs::LogGroup", id] as const),
+      ...all(/\b((?:Workers\w+|Endpoints)Logs)\b/g, runbook).map((id) => ["AWS::Logs::LogGroup", id] as const),
     ];
     expect(named.length).toBeGreaterThan(10);
     for (const [type, id] of named) {
