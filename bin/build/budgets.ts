@@ -21,7 +21,7 @@ const budgetsKb: Record<string, number> = {
   // The client of receivers, for the challenge.
   subscribe: 278,
   // The report of a secret scanner.
-  revokeCredentials: 263,
+  revokeCredentials: 264,
   // The client of SQS: a change of a webhook calls its worker.
   updateWebhook: 316,
 };
