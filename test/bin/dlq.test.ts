@@ -123,7 +123,7 @@ test("list and redrive of empty queues report that they are empty", async () => 
 });
 
 test("list shows a rejected event with the reason, and a redriven one is rejected again exactly once", async () => {
-  const junk = '{"event":"deploy.paused"}';
+  const junk = '{"event":"deploy.unknown"}';
   await put("deployment-events", junk);
   const one = /^deployment-events: 1 in the dead-letter queue\n {2}\d{4}-\S+Z {2}event must be one of .*\n {4}.*\n$/;
   const page = await listThat("deployment-events", one);

@@ -176,7 +176,7 @@ describe("a deployment event", () => {
 
   test.each([
     ["invalid JSON", "{", 400, "invalid_json"],
-    ["an unknown event", JSON.stringify({ project_id: project, event: "deploy.paused" }), 400, "validation_error"],
+    ["an unknown event", JSON.stringify({ project_id: project, event: "deploy.unknown" }), 400, "validation_error"],
     ["an absent project", JSON.stringify({ event: "deploy.failed" }), 400, "validation_error"],
     ["null", "null", 400, "validation_error"],
     ["a body over 4 KB", JSON.stringify({ project_id: "x".repeat(10_000) }), 413, "payload_too_large"],

@@ -140,7 +140,7 @@ test.each(["everything", "webhooks:reed"])("keys create rejects the permission %
 });
 
 test.each([
-  ["deploy.paused", `Valid: ${webhookEventNames.join(", ")}.`],
+  ["deploy.unknown", `Valid: ${webhookEventNames.join(", ")}.`],
   ["deploy.failed,", `Valid: ${webhookEventNames.join(", ")}.`],
   ["https://example.com/", "Pass the URL before this option."],
 ])("an option for names rejects %s", (text, message) => {

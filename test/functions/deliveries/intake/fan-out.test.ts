@@ -381,8 +381,8 @@ describe("an invalid event", () => {
     ["text", "deploy.started!", "the message is not JSON"],
     [
       "an unknown event",
-      '{"event":"deploy.paused"}',
-      `event must be one of ${eventNames.join(", ")}; "deploy.paused" is most like deploy.failed; project_id is required; deployment_id is required; timestamp is required`,
+      '{"event":"deploy.unknown"}',
+      `event must be one of ${eventNames.join(", ")}; "deploy.unknown" is most like deploy.started; project_id is required; deployment_id is required; timestamp is required`,
     ],
     [
       "as large as a message may be",

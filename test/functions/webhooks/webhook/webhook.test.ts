@@ -118,7 +118,7 @@ test.each([
   ["an object", { 0: failed, length: 1 }, [{ path: "events", message: ARRAY }]],
   ["empty", [], [{ path: "events", message: "must name at least one event" }]],
   ["more than a hundred", Array(101).fill(failed), [{ path: "events", message: "must not repeat events" }]],
-  ["an unknown event", [failed, "deploy.paused"], [{ path: "events.1", message: EVENT }]],
+  ["an unknown event", [failed, "deploy.unknown"], [{ path: "events.1", message: EVENT }]],
   ["in upper case", ["DEPLOY.FAILED"], [{ path: "events.0", message: EVENT }]],
   ["with a space", ["deploy.failed "], [{ path: "events.0", message: EVENT }]],
   ["a pattern for no event", ["build.*"], [{ path: "events.0", message: EVENT }]],

@@ -192,7 +192,7 @@ describe("a change", () => {
     const invalid: [title: string, field: object][] = [
       ["plain http", { url: "http://example.com/" }],
       ["a private address", { url: "https://10.0.0.1/" }],
-      ["an unknown event", { events: ["deploy.paused"] }],
+      ["an unknown event", { events: ["deploy.unknown"] }],
     ];
     const valid = { url: "https://example.com/", events: ["deploy.failed"] };
     for (const [title, wrong] of invalid) {

@@ -124,8 +124,8 @@ test.each<[DeploymentEvent[], string, string]>([
     "Wait longer: --timeout 1h",
   ],
   [
-    [eventOf(1, "deploy.paused" as EventName)],
-    "The deployment d-1 did not end within 2s. Its latest event is deploy.paused of 2026-11-21T12:00:01Z.",
+    [eventOf(1, "deploy.unknown" as EventName)],
+    "The deployment d-1 did not end within 2s. Its latest event is deploy.unknown of 2026-11-21T12:00:01Z.",
     "It may have ended: the platform has added this event, and svc does not know whether a deployment ends with it.",
   ],
 ])("a wait that times out after the events %j says what is known", async (listed, message, advice) => {
@@ -147,7 +147,7 @@ test("a wait shows an event once that the feed returns again", async () => {
 });
 
 test("a wait is not ended by an event of a later version", async () => {
-  await waited([[eventOf(1, "deploy.paused" as EventName)], [eventOf(2, "deploy.failed")]]);
+  await waited([[eventOf(1, "deploy.unknown" as EventName)], [eventOf(2, "deploy.failed")]]);
   expect(JSON.parse(printed)).toMatchObject({ id: "e-2" });
   expect(process.exitCode).toBe(1);
 });
