@@ -63,9 +63,10 @@ interface Finished {
 
 /** Runs `svc` with this redirection. Without one, stdout is a pipe whose reader has gone. */
 async function svcInto(redirection: string, args: string[]): Promise<Finished> {
+  const isLimited = redirection.startsWith(">>");
   // A file of the cache would be cut off by the quota too.
-  const limited = { ...environment(env), NODE_DISABLE_COMPILE_CACHE: "1" };
-  const script = `ulimit -f ${QUOTA_BLOCKS}; exec "$@" ${redirection}`;
+  const limited = { ...environment(env), ...(isLimited && { NODE_DISABLE_COMPILE_CACHE: "1" }) };
+  const script = `${isLimited ? `ulimit -f ${QUOTA_BLOCKS}; ` : ""}exec "$@" ${redirection}`;
   const child = spawn("sh", ["-c", script, "sh", process.execPath, program, ...args], { env: limited });
   child.stdout.destroy();
   child.stdin.end();
