@@ -521,6 +521,8 @@ describe("apply", () => {
     const planned = await apply(file(...wanted), "--dry-run");
     expect({ code: planned.code, stderr: planned.stderr }).toEqual({ code: 0, stderr: "" });
     expect(planned.stdout).toMatch(/\n1 to create, 1 to update, 1 not in the file \(--prune deletes them\)\.\n$/);
+    const misspelt = { url: `${receiver.url}/changed`, events: ["deploy.*", "deploy.failed", "deploy.suceeded"] };
+    expect((await apply(file(misspelt), "--dry-run")).stderr).toMatch(/^deploy\.suceeded: only valid if .*\.\n$/);
     expect((await apply(file(...wanted), "--dry-run", "--exit-code", "--json")).code).toBe(2);
     expect((await apply(file(...wanted), "--dry-run", "--require-certified")).code).toBe(1);
     expect(await apply(file(...wanted), "--require-certified")).toMatchObject({
