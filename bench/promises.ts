@@ -6,7 +6,7 @@ import { type BenchName, inLine, runBench } from "./index.ts";
 
 const usage = `Usage: npm run promises [-- [--write] <name>...]
 
-Measures the promises of docs/promises.md, or the named ones, in about a quarter of an hour on two cores.
+Measures the promises of docs/promises.md, or the named ones, in about twenty minutes on two cores.
 Prints a line for each: promise <name> <value> <bound> ok|MISS
   --write   writes the figures into docs/promises.md
 
