@@ -9,17 +9,17 @@ const pasteAdvice = "Or create an API key in the console, and pass it: svc login
 
 /**
  * Signs this machine in: shows a code, and waits until a person has confirmed it in the console.
- * @param waitMs replaces the time between two questions
+ * @param wait waits between two questions, in milliseconds
  * @returns the key that this machine got
  * @throws CommandError when the user denies it, or does not confirm it within ten minutes
  */
-export async function signInByCode(api: Client, waitMs?: number): Promise<string> {
+export async function signInByCode(api: Client, wait: (ms: number) => Promise<void> = sleep): Promise<string> {
   const client = `svc on ${hostname()}`.slice(0, 100);
   const { device_code = "", user_code, verification_uri, interval = 5 } = await api.requestSignIn({ client });
   const where = verification_uri ?? "the console of your platform";
   note(`To sign in as yourself, open ${printable(where)}\nand type the code  ${user_code}  there. Waiting for you …`);
   for (let pause = interval * 1000; ; ) {
-    await sleep(waitMs ?? pause);
+    await wait(pause);
     const { status, api_key } = await ask(api, device_code);
     if (status === "approved" && api_key) return api_key.key;
     if (status === "denied") throw refused("The sign-in was denied, or the person may not give this key.");
