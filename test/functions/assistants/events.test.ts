@@ -156,6 +156,15 @@ test("a subscription is a webhook in the list: named, with its user and its end,
   expect((await subscribed()).id).not.toBe(undefined);
 });
 
+test("the audit log names the client behind a subscription", async () => {
+  await subscribed();
+  const [event] = (await user.api.get(`/v1/projects/${projectId}/audit-events?limit=1`)).body.data;
+  expect(event).toMatchObject({
+    action: "webhook.created",
+    actor: { user_agent: expect.stringMatching(/^mcp \(for (::ffff:)?127\.0\.0\.1; node\)$/) },
+  });
+});
+
 test("svc lists it with its name, and apply --prune leaves it alone", async () => {
   await subscribed();
   const { key } = (await user.api.post("/v1/api-keys", { name: "svc" })).body.data;

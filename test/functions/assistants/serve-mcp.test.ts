@@ -435,4 +435,14 @@ describe("the metadata of the resource", () => {
       delete process.env.JWKS_ISSUER;
     }
   });
+
+  test("names the issuer with public keys, where the stage also has one with a shared secret", async () => {
+    Object.assign(process.env, { JWKS_ISSUER: "https://login.example.com/", JWT_ISSUER: "https://old.example.com/" });
+    try {
+      expect(await read()).toMatchObject({ authorization_servers: ["https://login.example.com/"] });
+    } finally {
+      delete process.env.JWKS_ISSUER;
+      delete process.env.JWT_ISSUER;
+    }
+  });
 });

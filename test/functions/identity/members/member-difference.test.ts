@@ -42,18 +42,23 @@ test.each([
 });
 
 test.each([
-  [1, 10, false],
-  [1, 9, true],
-  [2, 19, true],
-  [0, 0, false],
-])("%i removals of %i members are too many: %j", (removals, members, expected) => {
-  const users = Array.from({ length: members }, (_, index) => `user-${index}#`);
-  const snapshot = users.slice(removals).map((user) => ({ ...ref(user), ...state }));
-  const versions = byName(users.map((user) => versionOf(user, before)));
-  const { changes, removesTooMany } = differenceOf(snapshot, version, versions, byName(snapshot), []);
-  expect(removesTooMany).toBe(expected);
-  expect(changes).toEqual(users.slice(0, removals).map(ref));
-});
+  [1, 10, 0, false],
+  [1, 9, 0, true],
+  [2, 19, 0, true],
+  [0, 0, 0, false],
+  [1, 9, 10, true],
+])(
+  "%i removals of %i members are too many, with %i who were removed before: %j",
+  (removals, members, former, expected) => {
+    const users = Array.from({ length: members }, (_, index) => `user-${index}#`);
+    const snapshot = users.slice(removals).map((user) => ({ ...ref(user), ...state }));
+    const removed = Array.from({ length: former }, (_, index) => versionOf(`former-${index}#`, before, true));
+    const versions = byName([...users.map((user) => versionOf(user, before)), ...removed]);
+    const { changes, removesTooMany } = differenceOf(snapshot, version, versions, byName(snapshot), []);
+    expect(removesTooMany).toBe(expected);
+    expect(changes).toEqual(users.slice(0, removals).map(ref));
+  },
+);
 
 test("a version is ISO 8601 in UTC; one of a clock that is ahead counts as now, and one in the future is refused", () => {
   const now = new Date(version);

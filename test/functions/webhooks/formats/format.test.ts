@@ -184,11 +184,15 @@ test("a repository_dispatch has at most ten fields and 64 KB, and says so when i
     event_type: "deploy.failed",
     client_payload: { ...small, data: full },
   });
-  const cut = sent("github-dispatch", { data: { log: "x".repeat(200_000) } });
-  expect(cut.client_payload).toEqual({
-    ...small,
-    data: { truncated: true, note: expect.stringMatching(/^data has 200\d+ bytes/) },
-  });
+  for (const [log, thousands] of [
+    ["x".repeat(200_000), 200],
+    ["é".repeat(31_000), 62],
+  ] as const) {
+    expect(sent("github-dispatch", { data: { log } }).client_payload).toEqual({
+      ...small,
+      data: { truncated: true, note: expect.stringMatching(new RegExp(`^data has ${thousands}\\d{3} bytes`)) },
+    });
+  }
   expect(sent("github-dispatch", { event: `deploy.${"x".repeat(200)}` }).event_type).toHaveLength(100);
 });
 

@@ -23,6 +23,7 @@ import {
 } from "../../../support/deliveries.ts";
 import { fakeDate } from "../../../support/fake-date.ts";
 import { notifications } from "../../../support/notifications.ts";
+import { putAll } from "../../../support/put-all.ts";
 import { useReceiver } from "../../../support/receiver.ts";
 import { errorOf, useScenario } from "../../../support/scenario.ts";
 import { send, useService } from "../../../support/service.ts";
@@ -106,6 +107,24 @@ describe("the function", () => {
     expect(await marksOf()).toEqual(Array(21).fill(expect.any(String)));
     // The limit does not hide the suspension.
     expect(errorOf(await create())).toEqual(suspendedError);
+  });
+
+  test("suspends a project with 200 subscriptions of assistants, more than fit into a transaction, which get no mark", async () => {
+    const { url, project_id } = scenario.webhook;
+    const subscription = { user_id: "ann", expires_at: "2099-01-01T00:00:00.000Z", secret_hash: "" };
+    await putAll(
+      "webhooks",
+      Array.from({ length: 200 }, () => ({
+        project_id,
+        id: randomUUID(),
+        url,
+        events: ["deploy.failed"],
+        subscription,
+      })),
+    );
+    for (const change of [suspend, resume]) expect((await change()).webhooks).toEqual([scenario.webhook.id]);
+    await suspend();
+    expect((await marksOf()).filter((mark) => mark !== undefined)).toHaveLength(2);
   });
 
   test("with the id of a webhook, disables or enables only that one, as an admin of the project would", async () => {
