@@ -98,12 +98,13 @@ function configuredIssuer(): PublicKeyIssuer | undefined {
   return { issuer, uri, audiences: accepted, audienceClaim, sharesUsers: settings.jwksSharesUsers() };
 }
 
-/** @throws SettingError for JSON and quotes: no token would have such an audience */
+/** @throws SettingError for JSON and quotes, which no token would have, and for a list without a name, which would accept any */
 function audiences(name: string, text: string | undefined): string[] | undefined {
   if (text && /["[\]]/.test(text))
     throw new SettingError(`${name} is a comma-separated list without brackets and quotes, not ${text}`);
   const list = text?.split(",").flatMap((part) => part.trim() || []);
-  return list?.length ? list : undefined;
+  if (list?.length === 0) throw new SettingError(`${name} names no audience. Set it to one, or remove it.`);
+  return list;
 }
 
 /** Returns the claims that a sign-in token must have in this stage, each with its accepted value or values. */

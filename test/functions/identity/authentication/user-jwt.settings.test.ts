@@ -56,7 +56,7 @@ test.each<[string, string[] | RegExp]>([
   ["web, mobile,", ["web", "mobile"]],
   ["https://api.example.com/ v2", ["https://api.example.com/ v2"]],
   ["", /^JWKS_AUDIENCE is not set/],
-  [" , ", /^JWKS_AUDIENCE is not set/],
+  [" , ", /^JWKS_AUDIENCE names no audience/],
   ['["web","mobile"]', /^JWKS_AUDIENCE is a comma-separated list without brackets and quotes/],
   ['"api"', /^JWKS_AUDIENCE is a comma-separated list/],
 ])("JWKS_AUDIENCE=%j is read as %j", (text, expected) => {

@@ -283,6 +283,11 @@ test("where data is kept, every token is a SettingError without a required issue
   expect(await verifyJwt(sign({ ...claims, iss: "https://idp", aud: "api" }), now)).toBe("user-1");
 });
 
+test("throws a SettingError when the audience is a list without a name, which no token could lack", async () => {
+  process.env.JWT_AUDIENCE = " , ";
+  await expect(verifyJwt(sign({ ...claims, aud: "other" }), now)).rejects.toMatchObject({ name: "SettingError" });
+});
+
 test("throws a SettingError when the secret is too short", async () => {
   process.env.JWT_SECRET = "x".repeat(31);
   const verified = verifyJwt(sign(claims, hs256, process.env.JWT_SECRET), now);
