@@ -328,24 +328,27 @@ describe("a batch", () => {
     expect(await takenFirst()).toEqual([other.id, webhook.id, webhook.id, webhook.id].sort());
   });
 
-  test("with an event whose reads are slow does not delay the messages of the others", async () => {
-    const { webhook: slow } = await givenWebhook();
-    const { promise: readReleased, resolve: releaseRead } = Promise.withResolvers<void>();
+  test("with events whose reads are slow delays the messages of no other, nor of the faster one of these", async () => {
+    const [{ webhook: slow }, { webhook: slowest }] = [await givenWebhook(), await givenWebhook()];
+    const reads = [slow, slowest].map(({ project_id }) => ({ project_id, ...Promise.withResolvers<void>() }));
     interceptDynamo(async ({ command, input }, send) => {
-      const isSlow = command === "QueryCommand" && JSON.stringify(input).includes(slow.project_id);
-      if (isSlow) await readReleased;
+      const read = reads.find(({ project_id }) => JSON.stringify(input).includes(project_id));
+      if (command === "QueryCommand") await read?.promise;
       return send();
     });
-    const batch = publish(eventOf(slow.project_id), eventOf(webhook.project_id));
-    const first = await eventually(async () => {
-      const taken = await takenFirst();
-      expect(taken).toHaveLength(1);
-      return taken;
-    });
-    expect(first).toEqual([webhook.id]);
-    releaseRead();
+    const batch = publish(...[slowest, slow, webhook].map(({ project_id }) => eventOf(project_id)));
+    const takenNext = () =>
+      eventually(async () => {
+        const taken = await takenFirst();
+        expect(taken).toHaveLength(1);
+        return taken;
+      });
+    expect(await takenNext()).toEqual([webhook.id]);
+    reads[0]?.resolve();
+    expect(await takenNext()).toEqual([slow.id]);
+    reads[1]?.resolve();
     expect(await batch).toEqual(allDone);
-    expect(await takenFirst()).toEqual([slow.id]);
+    expect(await takenFirst()).toEqual([slowest.id]);
   });
 
   test.each([
