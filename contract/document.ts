@@ -399,7 +399,7 @@ function webhookOf(name: string): Json {
 /** Time from the first attempt to the last, by the default schedule without its jitter. */
 const RETRY_SECONDS = DEFAULT_SCHEDULE.reduce((sum, wait) => sum + wait, 0);
 
-const deliveryDescription = `Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a \`format\`. Requests with the same \`X-Service-Delivery\` are
+const deliveryDescription = `Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a \`format\` or \`signatures\`. Requests with the same \`X-Service-Delivery\` are
 the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
 responses lead to retries for ${Math.floor(RETRY_SECONDS / 3600)} hours.`;
 

@@ -143,6 +143,12 @@ describe("the OpenAPI linter", () => {
   });
 });
 
+test.each(webhookEventNames)("the request of %s names the fields of a webhook that give it another form", (name) => {
+  for (const field of ["format", "signatures"]) {
+    expect(document.webhooks[name].post.description).toContain(`\`${field}\``);
+  }
+});
+
 test.each(webhookEventNames)("the example of %s has valid signatures", (name) => {
   const { body, headers } = exampleRequest(name);
   expect(headers["X-Service-Signature"]).toBe(bodySignature(body, exampleSecret));

@@ -768,7 +768,7 @@ export interface webhooks {
     put?: never;
     /**
      * deploy.started: a build has started
-     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format` or `signatures`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -790,7 +790,7 @@ export interface webhooks {
     put?: never;
     /**
      * deploy.succeeded: the deployment is live and healthy
-     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format` or `signatures`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -812,7 +812,7 @@ export interface webhooks {
     put?: never;
     /**
      * deploy.failed: the build or a health check failed
-     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format` or `signatures`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -834,7 +834,7 @@ export interface webhooks {
     put?: never;
     /**
      * webhook.failing: another webhook of the project has been failing for 30 minutes
-     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format` or `signatures`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
@@ -856,7 +856,7 @@ export interface webhooks {
     put?: never;
     /**
      * webhook.disabled: another webhook of the project was disabled, or switched to shadow mode
-     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format`. Requests with the same `X-Service-Delivery` are
+     * @description Sent to every webhook that subscribes to the event, signed, at least once, in this form unless the webhook has a `format` or `signatures`. Requests with the same `X-Service-Delivery` are
      *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
      *     responses lead to retries for 27 hours.
      */
