@@ -82,12 +82,16 @@ test("the count of a list without earlier events is complete", async () => {
 });
 
 test.each([
-  [MAX_READ, true],
-  [MAX_READ + 1, false],
-])("the count of %i deliveries since the time is complete: %s", async (length, complete) => {
-  const many = Array.from({ length }, () => delivery(1, "failed"));
-  expect(await count(many)).toMatchObject({ count: MAX_READ, complete, read: length });
-});
+  [MAX_READ, "failed", true, MAX_READ],
+  [MAX_READ + 1, "failed", false, MAX_READ],
+  [2 * MAX_READ, "succeeded", false, 0],
+] as const)(
+  "the count among %i %s deliveries since the time is complete: %s",
+  async (length, status, complete, found) => {
+    const many = Array.from({ length }, () => delivery(1, status));
+    expect(await count(many)).toMatchObject({ count: found, complete, read: Math.min(length, MAX_READ + 1) });
+  },
+);
 
 test.each([
   [true, "7 would be sent again: 2 failed, 1 held, 4 waiting."],

@@ -305,12 +305,15 @@ describe("with a stub service", () => {
     await expect(client.listProjects()).rejects.toThrow(`Could not reach ${baseUrl} (ECONNREFUSED).`);
   });
 
-  test("throws a NetworkError after timeoutSeconds without a complete response", async () => {
+  test.each<[string, Partial<ClientOptions>]>([
+    ["without a signal", {}],
+    ["with a signal that is not aborted", { signal: new AbortController().signal }],
+  ])("throws a NetworkError after timeoutSeconds without a complete response, %s", async (_title, options) => {
     const server = http.createServer((_request, response) => void response.write("{")).listen(0, "127.0.0.1");
     servers.push(server);
     await once(server, "listening");
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const client = createClient({ baseUrl, token: "svc_1", timeoutSeconds: 0.1 });
+    const client = createClient({ baseUrl, token: "svc_1", timeoutSeconds: 0.1, ...options });
     await expect(client.listProjects()).rejects.toThrow(`No complete response from ${baseUrl} within 0.1 seconds.`);
   });
 

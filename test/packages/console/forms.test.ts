@@ -209,6 +209,19 @@ describe("a user name and password of a URL, sent as a header,", () => {
     await click("Save");
     expect(sentTo(`PATCH ${webhookId}`)[0]?.body.headers).toEqual({ "X-Team": "7", Authorization });
   });
+
+  test("do not remove a header of the webhook whose value was left empty: the service refuses it", async () => {
+    respond(`GET ${webhookId}`, () => json({ ...webhook, header_names: ["X-Team"] }));
+    respond(`PATCH ${webhookId}`, () => failure(400, "validation_error", "There is no value for X-Team."));
+    await start();
+    await click("Edit");
+    await enter("URL", "https://ann:word@example.com/");
+    for (const name of ["Send them as a header", "Save"]) await click(name);
+    expect(sentTo(`PATCH ${webhookId}`)[0]?.body.headers).toEqual({ "X-Team": "", Authorization });
+    // The rule of the service that it breaks.
+    expect(undocumented.splice(0)).toEqual([expect.stringContaining("/headers/X-Team ")]);
+    expect(textsOf("alert")).toEqual([expect.stringContaining("There is no value for X-Team.")]);
+  });
 });
 
 test("an action whose dialog was closed leaves the next dialog open", async () => {
