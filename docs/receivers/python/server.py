@@ -41,7 +41,8 @@ def process_accepted():
             print(payload["event"], delivery_id, flush=True)  # your work
         except Exception:
             # Allows a manual redelivery. There is no automatic retry, because the response was 2xx.
-            known.pop(delivery_id, None)
+            with lock:
+                known.pop(delivery_id, None)
             traceback.print_exc()
 
 
