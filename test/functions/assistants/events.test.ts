@@ -100,16 +100,21 @@ test("the server announces events, and lists those of the stage with their schem
     clientInfo: { name: "test", version: "1" },
   });
   expect(result.capabilities).toMatchObject({
-    events: {},
-    extensions: { "io.modelcontextprotocol/events": {} },
+    events: { listChanged: false },
+    extensions: { "io.modelcontextprotocol/events": { listChanged: false } },
     tools: {},
   });
   const { events } = (await rpc("events/list", {})).result;
   expect(events.map(({ name }: { name: string }) => name)).toContain("deploy.failed");
   for (const { delivery, inputSchema, payloadSchema, description } of events) {
     expect(delivery).toEqual(["webhook"]);
-    expect(inputSchema).toMatchObject({ type: "object", required: ["project"], additionalProperties: false });
-    expect(payloadSchema.properties.details).toMatchObject({ type: "object" });
+    const text = { type: "string", description: expect.stringMatching(/\.$/) };
+    const properties = { project: text, environment: text, branch: text };
+    expect(inputSchema).toEqual({ type: "object", properties, required: ["project"], additionalProperties: false });
+    const { details, ...others } = payloadSchema.properties;
+    expect(others).toEqual({ project_id: text, deployment_id: text, sequence: text });
+    expect(details).toMatchObject({ type: "object", description: expect.stringContaining("untrusted") });
+    expect(payloadSchema.required).toEqual([...Object.keys(others), "details"]);
     expect(description).toMatch(/^Sent when .+\.$/);
   }
 });
@@ -476,6 +481,17 @@ describe("the caps", () => {
     await count(partition(), most);
     await subscribed(wanted({ name: "deploy.started" }));
     expect(await webhooks.find(otherProject, id)).toBeUndefined();
+  });
+
+  test("that one ended one makes room for two requests at once: one begins, the other is told of the limit", async () => {
+    const { id } = await subscribed();
+    await count(subscriber(), 50);
+    const { subscription } = await webhooks.get(projectId, id);
+    const ended = { ...subscription, expires_at: new Date(0).toISOString() };
+    await changeWebhook({ project_id: projectId, id }, { subscription: ended } as object);
+    const names = ["deploy.started", "deploy.succeeded"];
+    const results = await Promise.all(names.map((name) => rpc("events/subscribe", wanted({ name }))));
+    expect(results.flatMap(({ error }) => error?.code ?? [])).toEqual([-32_013]);
   });
 
   test("are not those of webhooks, which stay twenty", async () => {
