@@ -3,7 +3,7 @@ import { type CloudEvent, HTTP } from "cloudevents";
 import fc from "fast-check";
 import { formatted, type WebhookFormat, webhookFormats } from "../../../../functions/webhooks/formats/format.ts";
 import { formatLabels, formatOfUrl } from "../../../../functions/webhooks/formats/format-of-url.ts";
-import type { FormattedEvent } from "../../../../functions/webhooks/formats/message.ts";
+import { escapedTo, type FormattedEvent } from "../../../../functions/webhooks/formats/message.ts";
 
 /* The forms of the products, with their limits and escapes. AdaptiveCard and CloudEvents are judged by libraries of others. */
 
@@ -136,11 +136,36 @@ test("the messages have the form of each product, with the link to the log of a 
   expect(sent("google-chat", { data }).text).toContain(
     ": ‹!channel› & *x* <https://ci.example.com/runs/1?a=b&c=d|Log>\n",
   );
+  const run = (text: string, style: object) => ({
+    type: "RichTextBlock",
+    inlines: [{ type: "TextRun", text, ...style }],
+  });
   expect(sent("teams", { data }).attachments[0].content).toMatchObject({
     actions: [{ type: "Action.OpenUrl", title: "Log", url: full.logs_url }],
-    body: [{ inlines: [{ color: "Attention" }] }, {}],
+    body: [
+      run(line.replace("health check timed out", data.reason), { weight: "Bolder", color: "Attention" }),
+      run(details, { size: "Small", isSubtle: true }),
+    ],
   });
-  expect(sent("teams", { data, tone: "good" }).attachments[0].content.actions[0].title).toBe("Open");
+  const good = sent("teams", { data, tone: "good" }).attachments[0].content;
+  expect([good.actions[0].title, good.body[0].inlines[0].color]).toEqual(["Open", "Good"]);
+  expect(sent("teams").attachments[0].content).not.toHaveProperty("actions");
+});
+
+test("the content type is that of JSON, except for CloudEvents", () => {
+  const types = formats.map((format) => formatted(format, event).contentType);
+  expect(new Set(types)).toEqual(new Set(["application/json", "application/cloudevents+json"]));
+  expect(types.indexOf("application/cloudevents+json")).toBe(formats.indexOf("cloudevents"));
+  expect(types.lastIndexOf("application/cloudevents+json")).toBe(formats.indexOf("cloudevents"));
+});
+
+test.each([
+  ["abc", "abc"],
+  ["abcd", "abc…"],
+  ["a<<", "a…"],
+  ["", ""],
+])("%j is cut to four units as %j, and no escape is cut", (text, expected) => {
+  expect(escapedTo(4, text, (character) => (character === "<" ? "&lt;" : character))).toBe(expected);
 });
 
 test("a link that Slack would have too long with its escapes is left out", () => {
