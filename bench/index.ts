@@ -45,9 +45,11 @@ export async function runBench(
   const child = spawn(process.execPath, ["--require", endsWithParent, import.meta.filename, "--here", name], {
     stdio: ["pipe", "inherit", "inherit"],
     env: { ...process.env, TMPDIR },
+    // A group of its own, with the programs that it starts.
+    detached: true,
   });
   const limitMs = Math.min(limitSeconds[name] * 1000, maxMs);
-  const late = setTimeout(() => child.kill("SIGKILL"), limitMs);
+  const late = setTimeout(() => process.kill(-(child.pid as number), "SIGKILL"), limitMs);
   const [code, signal] = await once(child, "exit");
   clearTimeout(late);
   await rm(TMPDIR, { recursive: true, force: true, maxRetries: 10 });

@@ -64,6 +64,12 @@ export function startSandbox(
     },
   });
   const ended = once(child, "exit");
+  const kill = () => {
+    // The runtime first: without the emulator it would log an error.
+    signal("SIGKILL");
+    child.kill("SIGKILL");
+  };
+  process.once("exit", kill);
   /** `invokedAt`: when the current invocation began, after the load; 0 = none runs. */
   const sandbox = { id, groups, output: "", frozenMs: [] as number[], frozenAt: 0, invokedAt: 0, signal, invoke, end };
   for (const stream of [child.stdout, child.stderr]) {
@@ -98,10 +104,9 @@ export function startSandbox(
   }
 
   async function end(): Promise<void> {
-    // The runtime first: without the emulator it would log an error.
-    signal("SIGKILL");
-    child.kill("SIGKILL");
+    kill();
     await ended;
+    process.removeListener("exit", kill);
     for (const folder of groups) {
       await until("end of the runtime", 5, () => readFileSync(`${folder}/cgroup.procs`, "utf8") === "");
       rmdirSync(folder);
