@@ -32,7 +32,7 @@ export async function requireAccess(
 const notFound = () =>
   new ApiError(
     "not_found",
-    "No project with this id exists, or you are not a member of it, or the credential is limited to others.",
+    "No project with this id exists, or you are not a member of it, or the credential is limited to other projects.",
   );
 
 /** A workflow has only the listed permissions: the check fails closed. */

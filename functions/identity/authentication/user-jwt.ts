@@ -74,6 +74,7 @@ export function publicKeyIssuer(): PublicKeyIssuer | undefined {
   const jwt = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
   const [missing] = missingSignInSettings({ keepsData: settings.keepsData(), jwt, jwks });
   if (missing) throw new SettingError(`${missing.variable} ${missing.rule}.`);
+  audiences("JWT_AUDIENCE", jwt.audience);
   return jwks;
 }
 
@@ -103,7 +104,8 @@ function audiences(name: string, text: string | undefined): string[] | undefined
   if (text && /["[\]]/.test(text))
     throw new SettingError(`${name} is a comma-separated list without brackets and quotes, not ${text}`);
   const list = text?.split(",").flatMap((part) => part.trim() || []);
-  if (list?.length === 0) throw new SettingError(`${name} names no audience. Set it to one, or remove it.`);
+  if (list?.length === 0)
+    throw new SettingError(`${name} names no audience. Set it to that of the tokens for this API.`);
   return list;
 }
 

@@ -522,7 +522,8 @@ describe("apply", () => {
     expect({ code: planned.code, stderr: planned.stderr }).toEqual({ code: 0, stderr: "" });
     expect(planned.stdout).toMatch(/\n1 to create, 1 to update, 1 not in the file \(--prune deletes them\)\.\n$/);
     const misspelt = { url: `${receiver.url}/changed`, events: ["deploy.*", "deploy.failed", "deploy.suceeded"] };
-    expect((await apply(file(misspelt), "--dry-run")).stderr).toMatch(/^deploy\.suceeded: only valid if .*\.\n$/);
+    expect((await apply(file(misspelt), "--dry-run")).stdout).toMatch(/^! deploy\.suceeded: only valid if .*\.\n[-~+]/);
+    expect((await apply(file(misspelt), "--dry-run", "--json")).stderr).toMatch(/^! deploy\.suceeded: /);
     expect((await apply(file(...wanted), "--dry-run", "--exit-code", "--json")).code).toBe(2);
     expect((await apply(file(...wanted), "--dry-run", "--require-certified")).code).toBe(1);
     expect(await apply(file(...wanted), "--require-certified")).toMatchObject({
@@ -607,7 +608,7 @@ describe("apply", () => {
       secret: expect.stringMatching(/^whsec_/),
     });
     const lines = stderr.trim().split("\n");
-    expect(lines[0]).toContain("Could not create ftp://example.com/. Changes made before: 2. Correct the file, and");
+    expect(lines[0]).toContain("Could not create ftp://example.com/. Changes made before: 2. Correct the cause, and");
     expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ error: { code: "validation_error" } });
   });
 });

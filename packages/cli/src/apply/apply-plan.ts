@@ -1,5 +1,6 @@
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
+import { webhookEventNames } from "../../../client/src/values.ts";
 import { rotationOf } from "../commands/webhooks.ts";
 import { printChecked, requireStdout } from "../terminal/checked-output.ts";
 import type { Globals } from "../terminal/globals.ts";
@@ -8,9 +9,16 @@ import { type Change, isChange } from "./plan.ts";
 import { newWebhookOf, planText, toChangeRecord } from "./plan-view.ts";
 import { headerValues } from "./webhooks-file.ts";
 
-export function showPlan(plan: Change[], { json }: Globals): void {
-  if (json) for (const change of plan) print(jsonText(toChangeRecord(change)));
-  else print(planText(plan, process.stdout));
+/** @param unknown events that only a platform can have added: the reader of a plan finds a misspelt one */
+export function showPlan(plan: Change[], unknown: readonly string[], { json }: Globals): void {
+  const names = webhookEventNames.join(", ");
+  const warnings = unknown.map(
+    (name) => `! ${name}: only valid if the platform has added it. The service has ${names}.`,
+  );
+  if (json) {
+    for (const warning of warnings) note(warning);
+    for (const change of plan) print(jsonText(toChangeRecord(change)));
+  } else print([...warnings, planText(plan, process.stdout)].join("\n"));
 }
 
 /**
@@ -38,8 +46,8 @@ export async function applyPlan(
       await applyChange(api, projectId, change, values.get(change), json);
     } catch (error) {
       const { action, url } = toChangeRecord(change);
-      const isRefused = error instanceof ApiError && error.code === "validation_error";
-      const next = isRefused ? "Correct the file, and repeat the command." : repetition;
+      const isRefused = error instanceof ApiError && [400, 403, 404].includes(error.status);
+      const next = isRefused ? "Correct the cause, and repeat the command." : repetition;
       note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. ${next}`);
       throw error;
     }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { webhookEventNames } from "../../../client/src/values.ts";
 import { exitCodes, usageError } from "../terminal/exit-codes.ts";
-import { note, readStdin } from "../terminal/terminal.ts";
+import { readStdin } from "../terminal/terminal.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { readText } from "./webhook-secrets.ts";
 
@@ -101,11 +101,8 @@ async function apply(options: Options): Promise<void> {
   if (options.dryRun) {
     const known = new Set<string>([...webhookEventNames, ...existing.flatMap(({ events }) => events)]);
     const declared = new Set(webhooks.flatMap(({ events }) => events));
-    for (const name of [...declared].filter((each) => !each.endsWith("*") && !known.has(each)))
-      note(
-        `${name}: only valid if the platform has added this event. The service has ${webhookEventNames.join(", ")}.`,
-      );
-    showPlan(plan, options);
+    const unknown = [...declared].filter((name) => !name.endsWith("*") && !known.has(name));
+    showPlan(plan, unknown, options);
     if (options.requireCertified) requireCertified(plan, projectId);
     if (options.exitCode && plan.some(isChange)) process.exitCode = exitCodes.wouldChange;
     return;

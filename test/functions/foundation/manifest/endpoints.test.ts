@@ -339,7 +339,7 @@ describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
       return expect(response.status).toBe(row.path === "/v1/audit-events" ? 403 : passed(row));
     }
     expectError(response, 404, "not_found");
-    expect(response.body.error.message).toContain("or the credential is limited to others");
+    expect(response.body.error.message).toContain("or the credential is limited to other projects");
     const stranger = await call(row, bearer(service.user().token));
     expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
   });

@@ -65,6 +65,11 @@ test.each<[string, string[] | RegExp]>([
   else expect(() => publicKeyIssuer()).toThrow(expected);
 });
 
+test("a JWT_AUDIENCE without a name is refused at the start, also beside public keys", () => {
+  process.env.JWT_AUDIENCE = " , ";
+  expect(() => publicKeyIssuer()).toThrow(/^JWT_AUDIENCE names no audience/);
+});
+
 test.each<[issuer: string, uri: string, stage: string, isAccepted: boolean]>([
   ["https://idp.example.com", "", "", true],
   ["http://127.0.0.1:8080/realms/dev", "", "", true],

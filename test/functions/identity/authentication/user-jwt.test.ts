@@ -283,7 +283,7 @@ test("where data is kept, every token is a SettingError without a required issue
   expect(await verifyJwt(sign({ ...claims, iss: "https://idp", aud: "api" }), now)).toBe("user-1");
 });
 
-test("throws a SettingError when the audience is a list without a name, which no token could lack", async () => {
+test("throws a SettingError when the audience is a list without a name, which would accept any token", async () => {
   process.env.JWT_AUDIENCE = " , ";
   await expect(verifyJwt(sign({ ...claims, aud: "other" }), now)).rejects.toMatchObject({ name: "SettingError" });
 });
