@@ -2,7 +2,7 @@ import { skipReason } from "../bin/engines/engine.ts";
 import { deliverFrozen, engine } from "../bin/engines/runtime.ts";
 import type { Bench } from "./harness.ts";
 
-/* Deliveries by the bundles in Lambda's runtime, which stops between invocations: `npm run engines -- runtime`, with shorter freezes. */
+/* Deliveries by the bundles in Lambda's runtime, which stops between invocations: as `npm run engines -- runtime`, but shorter. */
 
 const LONGEST_SECONDS = 70;
 

@@ -100,10 +100,11 @@ const BUSY_MS = 3_000;
 
 /**
  * Delivers with the bundles of fan-out and senders, frozen between invocations. One sender stops, and runs out of time.
- * @param longest freeze, in seconds
+ * @param longestSeconds the longest freeze
+ * @param inFolder the bundles; absent = they are created
  * @throws StartError when a delivery is lost
  */
-export async function deliverFrozen(longest: number, inFolder?: string): Promise<Counts> {
+export async function deliverFrozen(longestSeconds: number, inFolder?: string): Promise<Counts> {
   const bundles = inFolder ?? (await bundled());
   const sandboxes: Sandbox[] = [];
   const inLambda: LoadHandler = async (id) => {
@@ -124,7 +125,7 @@ export async function deliverFrozen(longest: number, inFolder?: string): Promise
   const stopSender = () => sandboxes.find(isBusy)?.signal("SIGSTOP") ?? false;
   const afterBatch = async (batch: number) => {
     if (batch === 2) await until("busy sender", 60, stopSender);
-    await sleep(batch === 22 ? longest * 1_000 : Math.random() * MAX_PAUSE_MS);
+    await sleep(batch === 22 ? longestSeconds * 1_000 : Math.random() * MAX_PAUSE_MS);
   };
   try {
     return await deliver({ batches: 23, size: 5 }, afterBatch, inLambda);

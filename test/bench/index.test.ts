@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { runBench } from "../../bench/index.ts";
 import { eventually } from "../support/eventually.ts";
 
 const root = join(import.meta.dirname, "..", "..");
@@ -42,6 +43,22 @@ test("a benchmark that is killed with kill -9 leaves no process", async () => {
   await eventually(async () => expect(started.filter(isRunning)).toEqual([]));
   // The benchmark itself would take half a minute more.
   expect(performance.now() - killedAt).toBeLessThan(20_000);
+});
+
+test("a benchmark that is stopped at its limit leaves no process, nor one that it has started", async () => {
+  const others = new Set(processesBelow(process.pid));
+  const ending = runBench("checks", 4_000);
+  let started: number[] = [];
+  await eventually(async () => {
+    started = processesBelow(process.pid).filter((id) => !others.has(id));
+    // The benchmark, and a program that does not end by itself with it.
+    expect(started.length).toBeGreaterThan(1);
+  });
+  expect(await ending).toBe("late");
+  const stoppedAt = performance.now();
+  await eventually(async () => expect(started.filter(isRunning)).toEqual([]));
+  // The program itself would take a quarter of a minute more.
+  expect(performance.now() - stoppedAt).toBeLessThan(5_000);
 });
 
 /** Returns the ids of all processes that a process has started, and those below them. */
