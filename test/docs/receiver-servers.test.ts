@@ -176,7 +176,7 @@ describe.each(servers.filter(({ language }) => /python|ruby/.test(language)))(
 );
 
 needs("php").describe("the server in php, with a delivery that it cannot store,", () => {
-  // Any 2xx would end the retries of a delivery that nobody has.
+  // Any 2xx would end the retries of a delivery that was not stored.
   test.each([
     ["the settings of the machine", []],
     ["no php.ini, so that PHP writes warnings into the response", ["-n"]],

@@ -67,8 +67,14 @@ const withoutPlan = ({ place, trigger, next_attempt_at, rejections, ...row }: De
 /** A redelivery that waits for longer enters its line again when it is requested again, in case its place is lost. */
 export const LOST_AFTER_SECONDS = 120;
 
-/** A request of a user for attempts. Its `key` is its time, with an id: two can come in the same millisecond. */
-export const newRequest = (at: Date) => ({ at, key: `${at.toISOString()} ${randomId()}` });
+/** A request of a user for attempts. */
+interface UserRequest {
+  at: Date;
+  /** The time and an id: two requests can come in the same millisecond. */
+  key: string;
+}
+
+export const newRequest = (at: Date): UserRequest => ({ at, key: `${at.toISOString()} ${randomId()}` });
 
 /**
  * A user requests an attempt. The retry schedule restarts. A delivery whose redelivery waits already stays unchanged, so
@@ -76,11 +82,7 @@ export const newRequest = (at: Date) => ({ at, key: `${at.toISOString()} ${rando
  * @param statuses absent = any
  */
 export const requested =
-  (
-    trigger: "redeliver" | "recover",
-    { at, key }: ReturnType<typeof newRequest>,
-    statuses?: readonly DeliveryStatus[],
-  ) =>
+  (trigger: "redeliver" | "recover", { at, key }: UserRequest, statuses?: readonly DeliveryStatus[]) =>
   (place: PlaceKey): Transition =>
   (row) => {
     if (!row || (statuses && !statuses.includes(row.status))) return undefined;

@@ -13,9 +13,10 @@ export const revocationInput = fields({ user_id: userId, api_key_id: z.optional(
 const MAX_REVOKED = 2 * MAX_KEYS_PER_USER;
 
 /**
- * Deletes one API key of a user or a service account, or all, also those that are created meanwhile: it ends when the list is
- * empty. A machine whose sign-in was approved, but has not taken its key, gets none. After this returns, requests with the keys are rejected. A user who can still sign in can create new keys. Deleting all is
- * idempotent. The platform and operators invoke this function with IAM credentials.
+ * Deletes one API key of a user or a service account, or all, also those that are created meanwhile: it ends when the list
+ * is empty. A machine whose sign-in was approved, but has not taken its key, gets none. After this returns, requests with
+ * the keys are rejected. A user who can still sign in can create new keys. Deleting all is idempotent. The platform and
+ * operators invoke this function with IAM credentials.
  * @param input `{user_id}`, and `api_key_id` for one key
  * @returns the number of keys that this call has deleted
  * @throws ApiError `conflict` when keys are created as fast as they are deleted, `not_found` when there is no key `api_key_id`

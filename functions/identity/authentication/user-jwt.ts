@@ -74,6 +74,7 @@ export function publicKeyIssuer(): PublicKeyIssuer | undefined {
   const jwt = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
   const [missing] = missingSignInSettings({ keepsData: settings.keepsData(), jwt, jwks });
   if (missing) throw new SettingError(`${missing.variable} ${missing.rule}.`);
+  // A local run calls this at its start: a wrong list must not wait for the first HS256 token.
   audiences("JWT_AUDIENCE", jwt.audience);
   return jwks;
 }
@@ -99,7 +100,7 @@ function configuredIssuer(): PublicKeyIssuer | undefined {
   return { issuer, uri, audiences: accepted, audienceClaim, sharesUsers: settings.jwksSharesUsers() };
 }
 
-/** @throws SettingError for JSON and quotes, which no token would have, and for a list without a name, which would accept any */
+/** @throws SettingError for JSON and quotes, which no token has, and for a list without a name, which would accept any */
 function audiences(name: string, text: string | undefined): string[] | undefined {
   if (text && /["[\]]/.test(text))
     throw new SettingError(`${name} is a comma-separated list without brackets and quotes, not ${text}`);

@@ -7,7 +7,7 @@ import (
 	"receiver/webhook"
 )
 
-// A refused delivery is retried. If its id were known already, the retry would be accepted, and nobody would process it.
+// A refused delivery is retried. If its id were known already, the retry would be accepted, and the delivery would not be processed.
 func TestRefusedDeliveryIsAcceptedLater(t *testing.T) {
 	box := &inbox{known: map[string]bool{}, work: make(chan *webhook.Delivery, 1)}
 	first, second := &webhook.Delivery{ID: "1"}, &webhook.Delivery{ID: "2"}

@@ -483,7 +483,7 @@ describe("the caps", () => {
     expect(await webhooks.find(otherProject, id)).toBeUndefined();
   });
 
-  test("that one ended one makes room for two requests at once: one begins, the other is told of the limit", async () => {
+  test("and two requests at once, for which one that has ended makes room: one begins, the other gets the limit", async () => {
     const { id } = await subscribed();
     await count(subscriber(), 50);
     const { subscription } = await webhooks.get(projectId, id);
